@@ -1,0 +1,47 @@
+"""Training rows on the device, and minibatches of them without host work."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+SMALL = 512
+
+
+class Rows(NamedTuple):
+    """Standardised inputs and targets; only the first ``count`` rows are data, the rest is padding."""
+
+    X: Float[Array, "n d"]
+    y: Float[Array, "n p"]
+    count: Int[Array, ""]
+
+
+def padded_length(rows: int) -> int:
+    """Rows after padding: small tables share a few shapes, so that fits of one size compile once."""
+    return rows if rows > SMALL else max(32, 1 << (rows - 1).bit_length())
+
+
+def to_rows(rng: np.random.Generator, X: np.ndarray, y: np.ndarray) -> Rows:
+    """Shuffle once (minibatches are contiguous runs of the shuffled rows), pad, move to the device."""
+    order = rng.permutation(len(X))
+    padding = ((0, padded_length(len(X)) - len(X)), (0, 0))
+    return Rows(
+        jnp.asarray(np.pad(X[order], padding), float),
+        jnp.asarray(np.pad(y[order], padding), float),
+        jnp.asarray(len(X), jnp.int32),
+    )
+
+
+def minibatch(key: PRNGKeyArray, rows: PyTree, count: Int[Array, ""], size: int | None) -> tuple[PyTree, Array]:
+    """A run of ``size`` rows of each array at a random start, cyclic over the first ``count``, and weights.
+
+    Every row is equally likely, so the mean over a minibatch is unbiased. With ``size=None`` all rows
+    come, weighted 1 if they are data and 0 if padding.
+    """
+    example = jax.tree.leaves(rows)[0]
+    if size is None:
+        return rows, (jnp.arange(example.shape[0]) < count).astype(example.dtype)
+    index = (jax.random.randint(key, (), 0, count) + jnp.arange(size)) % count
+    return jax.tree.map(lambda x: jnp.take(x, index, axis=0), rows), jnp.ones((size,), example.dtype)

@@ -1,0 +1,29 @@
+"""Standardising columns, in float64, so that any unit and offset survives the float32 core."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Scaling(NamedTuple):
+    """x = offset + scale * (standardised x), per column; a constant column has scale 1."""
+
+    offset: np.ndarray
+    scale: np.ndarray
+
+    def standardise(self, x: np.ndarray) -> np.ndarray:
+        return (np.asarray(x, np.float64) - self.offset) / self.scale
+
+    def restore(self, x: np.ndarray) -> np.ndarray:
+        return self.offset + self.scale * np.asarray(x, np.float64)
+
+
+def fit_scaling(x: np.ndarray) -> Scaling:
+    """Mean and standard deviation of each column; spread within rounding of the mean counts as none."""
+    x = np.asarray(x, np.float64)
+    largest = np.max(np.abs(x), axis=0)
+    unit = np.where(largest > 0.0, largest, 1.0)  # divide first: squares of 1e200 overflow
+    offset = np.mean(x / unit, axis=0) * unit
+    scale = np.std((x - offset) / unit, axis=0) * unit
+    constant = scale <= 1e-12 * largest
+    return Scaling(offset, np.where(constant, 1.0, scale))

@@ -1,0 +1,88 @@
+"""Moving Window MCEM (the paper's Algorithm 1) for any log joint density and any sampler.
+
+E-step: one transition of the sampler at the current theta; its state enters the window.
+M-step: one step of an optimiser along the gradient in theta of the log joint at a random window member.
+
+As in the published code the E-step comes first and the window grows from empty; the two steps draw
+separate minibatches, and share whatever depends on theta alone (``Target.prepare``).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from deepwell.inference import window as windows
+from deepwell.inference.sghmc import all_finite, select
+
+Density = Callable[[PRNGKeyArray, PyTree], tuple[Float[Array, ""], Any]]
+"""(key, v) -> (an unbiased estimate of the log joint density, anything worth watching)."""
+
+
+class Target(NamedTuple):
+    """A model to learn: log p(y, v | theta), perhaps on a minibatch drawn with the key.
+
+    ``prepare(theta)`` computes what depends on theta alone; ``density(key, theta, prepared)`` draws a
+    minibatch and returns the density of v on it.
+    """
+
+    prepare: Callable[[PyTree], PyTree]
+    density: Callable[[PRNGKeyArray, PyTree, PyTree], Density]
+
+
+class Sampler(NamedTuple):
+    """Chains that move: ``step(key, state, density) -> (state, watched)``, and where they are now.
+
+    Every leaf of ``position(state)`` has the chain as its leading axis.
+    """
+
+    step: Callable[[PRNGKeyArray, PyTree, Density], tuple[PyTree, PyTree]]
+    position: Callable[[PyTree], PyTree]
+
+
+class State(NamedTuple):
+    """theta, its optimiser, the chains, the window, and how many M-steps were refused as not finite."""
+
+    theta: PyTree
+    optimiser: PyTree
+    chains: PyTree
+    window: windows.Window
+    refused: Int[Array, ""]
+
+
+def init(theta: PyTree, chains: PyTree, position: PyTree, optimiser: Any, window_size: int) -> State:
+    """Nothing sampled yet; ``position`` is where the chains are."""
+    window = windows.empty(window_size, position)
+    return State(theta, optimiser.init(theta), chains, window, jnp.zeros((), jnp.int32))
+
+
+def step(
+    key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, optimiser: Any
+) -> tuple[State, PyTree]:
+    """One E-step and one M-step."""
+    e_batch, e_step, member_key, m_batch, m_noise = jax.random.split(key, 5)
+    prepared, pull_back = jax.vjp(target.prepare, state.theta)
+
+    chains, watched = sampler.step(e_step, state.chains, target.density(e_batch, state.theta, prepared))
+    window = windows.push(state.window, sampler.position(chains))
+    member = windows.draw(member_key, window)
+
+    def loss(theta: PyTree, prepared: PyTree) -> Float[Array, ""]:
+        value, _ = target.density(m_batch, theta, prepared)(m_noise, member)
+        return -value
+
+    direct, through = jax.grad(loss, argnums=(0, 1), allow_int=True)(state.theta, prepared)
+    (indirect,) = pull_back(through)
+    gradient = jax.tree.map(jnp.add, direct, indirect)
+    updates, moved = optimiser.update(gradient, state.optimiser, state.theta)
+    theta = jax.tree.map(jnp.add, state.theta, updates)
+    finite = all_finite((theta, gradient))
+    return State(
+        select(finite, theta, state.theta),
+        select(finite, moved, state.optimiser),
+        chains,
+        window,
+        state.refused + (~finite).astype(jnp.int32),
+    ), watched

@@ -1,0 +1,180 @@
+"""Covariance functions. Positive parameters are kept as logarithms; a kernel is a pytree of arrays."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import ClassVar, final
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deepwell.model.linalg import matmul
+
+
+class Kernel(eqx.Module):
+    """k(x, z) for rows of X and Z."""
+
+    @abc.abstractmethod
+    def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+        """The matrix [k(x_i, z_j)]."""
+
+    @abc.abstractmethod
+    def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
+        """The vector [k(x_i, x_i)]."""
+
+
+class Stationary(Kernel):
+    """k(x, z) = variance * correlation(r^2) with r^2 = sum_d (x_d - z_d)^2 / lengthscale_d^2."""
+
+    log_lengthscales: eqx.AbstractVar[Float[Array, " d"]]
+    log_variance: eqx.AbstractVar[Float[Array, ""]]
+    correlation: eqx.AbstractClassVar[Callable[[Array], Array]]
+
+    def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+        r2 = _squared_distances(X * jnp.exp(-self.log_lengthscales), Z * jnp.exp(-self.log_lengthscales))
+        return jnp.exp(self.log_variance) * type(self).correlation(r2)
+
+    def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return jnp.broadcast_to(jnp.exp(self.log_variance), X.shape[:1])
+
+
+def _squared_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+    """|x|^2 + |z|^2 - 2 x.z, one matrix product; rounding can make it negative, so it is cut at zero."""
+    cross = matmul(X, Z.T)
+    return jnp.maximum(jnp.sum(X**2, 1)[:, None] + jnp.sum(Z**2, 1)[None, :] - 2.0 * cross, 0.0)
+
+
+def _root(r2: Array) -> Array:
+    """sqrt(r2) whose gradient at zero is zero rather than infinite."""
+    positive = r2 > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, r2, 1.0)), 0.0)
+
+
+def _squared_exponential(r2: Array) -> Array:
+    return jnp.exp(-0.5 * r2)
+
+
+def _matern12(r2: Array) -> Array:
+    return jnp.exp(-_root(r2))
+
+
+def _matern32(r2: Array) -> Array:
+    r = 3.0**0.5 * _root(r2)
+    return (1.0 + r) * jnp.exp(-r)
+
+
+def _matern52(r2: Array) -> Array:
+    r = 5.0**0.5 * _root(r2)
+    return (1.0 + r + r**2 / 3.0) * jnp.exp(-r)
+
+
+@final
+class SquaredExponential(Stationary):
+    """correlation = exp(-r^2 / 2), one lengthscale a dimension."""
+
+    log_lengthscales: Float[Array, " d"]
+    log_variance: Float[Array, ""]
+    correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_squared_exponential)
+
+
+@final
+class Matern12(Stationary):
+    """correlation = exp(-r)."""
+
+    log_lengthscales: Float[Array, " d"]
+    log_variance: Float[Array, ""]
+    correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern12)
+
+
+@final
+class Matern32(Stationary):
+    """correlation = (1 + sqrt(3) r) exp(-sqrt(3) r)."""
+
+    log_lengthscales: Float[Array, " d"]
+    log_variance: Float[Array, ""]
+    correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern32)
+
+
+@final
+class Matern52(Stationary):
+    """correlation = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)."""
+
+    log_lengthscales: Float[Array, " d"]
+    log_variance: Float[Array, ""]
+    correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern52)
+
+
+@final
+class Linear(Kernel):
+    """k(x, z) = sum_d variance_d x_d z_d."""
+
+    log_variance: Float[Array, " d"]
+
+    def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+        return matmul(X * jnp.exp(self.log_variance), Z.T)
+
+    def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return jnp.sum(jnp.exp(self.log_variance) * X**2, 1)
+
+
+@final
+class Sum(Kernel):
+    """k(x, z) = sum_i k_i(x, z)."""
+
+    kernels: tuple[Kernel, ...]
+
+    def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+        return jnp.sum(jnp.stack([k(X, Z) for k in self.kernels]), 0)
+
+    def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return jnp.sum(jnp.stack([k.diag(X) for k in self.kernels]), 0)
+
+
+@final
+class Product(Kernel):
+    """k(x, z) = prod_i k_i(x, z)."""
+
+    kernels: tuple[Kernel, ...]
+
+    def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+        return jnp.prod(jnp.stack([k(X, Z) for k in self.kernels]), 0)
+
+    def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return jnp.prod(jnp.stack([k.diag(X) for k in self.kernels]), 0)
+
+
+STATIONARY: dict[str, type[Stationary]] = {
+    "se": SquaredExponential,
+    "matern12": Matern12,
+    "matern32": Matern32,
+    "matern52": Matern52,
+}
+KERNEL_NAMES = (*STATIONARY, "linear")
+
+
+def make_kernel(expression: str, dimension: int, variance: float, lengthscale: float) -> Kernel:
+    """Build a kernel from names joined by ``+`` and ``*`` (``*`` binds tighter), e.g. ``"se + linear"``.
+
+    In a product only the first factor carries ``variance``; the others start at 1.
+    """
+    terms = [_make_product(term, dimension, variance, lengthscale) for term in expression.split("+")]
+    return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+
+def _make_product(expression: str, dimension: int, variance: float, lengthscale: float) -> Kernel:
+    names = [name.strip() for name in expression.split("*")]
+    factors = [
+        _make_atom(name, dimension, variance if i == 0 else 1.0, lengthscale) for i, name in enumerate(names)
+    ]
+    return factors[0] if len(factors) == 1 else Product(tuple(factors))
+
+
+def _make_atom(name: str, dimension: int, variance: float, lengthscale: float) -> Kernel:
+    if name == "linear":
+        return Linear(jnp.full((dimension,), math.log(variance / dimension), float))
+    if name not in STATIONARY:
+        raise ValueError(f"unknown kernel {name!r}: choose from {', '.join(KERNEL_NAMES)}")
+    return STATIONARY[name](
+        jnp.full((dimension,), math.log(lengthscale), float), jnp.full((), math.log(variance), float)
+    )

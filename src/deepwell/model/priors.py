@@ -1,0 +1,44 @@
+"""Weak log-normal priors on positive hyperparameters, added to the objective of the M-step (MAP)."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deepwell.model.deep_gp import DeepGP
+
+
+class LogNormal(NamedTuple):
+    """log x ~ N(log median, scale^2)."""
+
+    median: float
+    scale: float
+
+    def log_density_of_log(self, log_x: Float[Array, "..."]) -> Float[Array, ""]:
+        """sum log N(log x; log median, scale^2), a density over log x, less its constant."""
+        return -0.5 * jnp.sum(((log_x - math.log(self.median)) / self.scale) ** 2)
+
+
+class Priors(NamedTuple):
+    """Priors in standardised units. The lengthscale's median is for one input; it grows as sqrt(inputs)."""
+
+    lengthscale: LogNormal = LogNormal(1.0, 1.0)
+    variance: LogNormal = LogNormal(0.1, 2.0)
+    noise: LogNormal = LogNormal(0.05, 2.0)
+
+
+def log_prior(model: DeepGP, priors: Priors) -> Float[Array, ""]:
+    """Sum of the log prior densities of all lengthscales, kernel variances and noise variances."""
+    total = jnp.zeros((), model.layers[0].inducing_inputs.dtype)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(model):
+        name = jax.tree_util.keystr(path[-1:], simple=True)
+        if name == "log_lengthscales":
+            scaled = LogNormal(priors.lengthscale.median * math.sqrt(leaf.shape[-1]), priors.lengthscale.scale)
+            total += scaled.log_density_of_log(leaf)
+        elif name == "log_variance":
+            total += priors.variance.log_density_of_log(leaf)
+        elif name == "log_noise_variance":
+            total += priors.noise.log_density_of_log(leaf)
+    return total
