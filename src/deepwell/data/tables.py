@@ -124,3 +124,20 @@ def check_columns(expected: Sequence[str], num_columns: int) -> None:
 def align_columns(table: Any, expected: Sequence[str]) -> Any:
     """The expected columns of a DataFrame in the order of the fit; others are ignored."""
     return table.iloc[:, [column(table, name) for name in expected]]
+
+
+def write_table(table: Any, path: str | Path) -> None:
+    """Write a DataFrame as CSV, gzipped CSV or Parquet, by the file's ending, without its index."""
+    path = Path(path)
+    name = path.name.lower()
+    try:
+        if name.endswith((".parquet", ".pq")):
+            table.to_parquet(path, index=False)
+        elif name.endswith((".csv", ".csv.gz")):
+            table.to_csv(path, index=False)
+        else:
+            raise InputError(f"{path} is not a kind of table deepwell writes: use .csv, .csv.gz or .parquet")
+    except ImportError as error:
+        raise InputError(f"writing {path} needs pyarrow: pip install 'deepwell[parquet]'") from error
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,52 @@
+"""deepwell: deep Gaussian processes whose posterior is sampled."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepwell.data.errors import InputError
+    from deepwell.interfaces.files import DeepwellFileError, load
+    from deepwell.interfaces.fitted import FittedModel
+    from deepwell.interfaces.fitting import fit
+    from deepwell.interfaces.regressor import DeepGPRegressor
+    from deepwell.interfaces.settings import PRESETS, Settings
+    from deepwell.predict.mixture import Mixture
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "DeepGPRegressor": "deepwell.interfaces.regressor",
+    "DeepwellFileError": "deepwell.interfaces.files",
+    "FittedModel": "deepwell.interfaces.fitted",
+    "InputError": "deepwell.data.errors",
+    "Mixture": "deepwell.predict.mixture",
+    "PRESETS": "deepwell.interfaces.settings",
+    "Settings": "deepwell.interfaces.settings",
+    "fit": "deepwell.interfaces.fitting",
+    "load": "deepwell.interfaces.files",
+}
+
+__all__ = [
+    "PRESETS",
+    "DeepGPRegressor",
+    "DeepwellFileError",
+    "FittedModel",
+    "InputError",
+    "Mixture",
+    "Settings",
+    "fit",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that ``import deepwell`` stays quick."""
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    if name in {"data", "model", "inference", "predict", "interfaces", "experiments"}:
+        return importlib.import_module(f"deepwell.{name}")
+    raise AttributeError(f"module 'deepwell' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "data", "__version__"])

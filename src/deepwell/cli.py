@@ -1,0 +1,204 @@
+"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deepwell import __version__
+from deepwell.data.errors import InputError
+
+app = typer.Typer(
+    help="Deep Gaussian processes whose posterior is sampled.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Target = Annotated[list[str], typer.Option("--target", help="Column to predict; repeat for several.")]
+Depth = Annotated[int | None, typer.Option(help="Number of GP layers.")]
+Preset = Annotated[str, typer.Option(help="default, best, paper or quick.")]
+Inference = Annotated[str | None, typer.Option(help="Inference method: sghmc.")]
+Chains = Annotated[int | None, typer.Option(help="Number of chains.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo")) -> None:
+    """Fit a deep GP to data that ships with scikit-learn, print the scores, draw a picture."""
+    from deepwell.interfaces.demo import run_demo
+
+    with _plain_errors():
+        result = run_demo(out)
+        _print_scores("diabetes, held-out rows", result)
+        typer.echo(f"picture: {out / 'deepwell.png'}\nmodel:   {out / 'diabetes.deepwell'}")
+
+
+@app.command()
+def fit(
+    table: Annotated[Path, typer.Argument(help="CSV, gzipped CSV or Parquet.")],
+    target: Target,
+    out: Annotated[Path, typer.Option(help="Where to write the model.")],
+    depth: Depth = None,
+    preset: Preset = "default",
+    inference: Inference = None,
+    chains: Chains = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a model to a table and save it."""
+    from deepwell.data.tables import read_table, split_target
+    from deepwell.interfaces.fitting import fit as fit_model
+
+    with _plain_errors(), _on_device(device):
+        _check_output(out, force)
+        X, y = split_target(read_table(table), target)
+        model = fit_model(
+            X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet, depth=depth,
+            inference=inference, num_chains=chains,
+        )  # fmt: skip
+        model.save(out)
+        typer.echo(
+            f"{out}: {model.num_rows} rows, {len(model.feature_names)} inputs, {model.settings.depth} layers, "
+            f"{model.posterior.num_chains * model.posterior.num_draws} posterior samples, {model.seconds:.1f} s, "
+            f"training log-likelihood {model.trace[-1][1]:.3f}"
+        )
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A .deepwell file.")],
+    table: Annotated[Path, typer.Argument(help="CSV, gzipped CSV or Parquet with the model's input columns.")],
+    out: Annotated[Path, typer.Option(help="Where to write the predictions: .csv, .csv.gz or .parquet.")],
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Predict: mean, std, and the 2.5 % and 97.5 % quantiles of every row."""
+    import numpy as np
+    import pandas as pd
+
+    from deepwell.data.tables import align_columns, read_table, write_table
+    from deepwell.interfaces.files import load
+
+    with _plain_errors(), _on_device(device):
+        _check_output(out, force)
+        fitted = load(model)
+        inputs = align_columns(read_table(table), fitted.feature_names)
+        columns: dict[str, list[np.ndarray]] = {}
+        for block in fitted.predict_blocks(inputs):
+            lower, upper = block.interval(0.95)
+            for name, values in (("mean", block.mean), ("std", block.std), ("q0.025", lower), ("q0.975", upper)):
+                for i, target_name in enumerate(fitted.target_names):
+                    single = len(fitted.target_names) == 1
+                    label = name if single else f"{target_name} {name}"
+                    columns.setdefault(label, []).append(values if fitted.single_target else values[:, i])
+        frame = pd.DataFrame({label: np.concatenate(parts) for label, parts in columns.items()})
+        write_table(frame, out)
+        typer.echo(f"{out}: {len(frame)} rows")
+
+
+@app.command()
+def evaluate(
+    table: Annotated[Path, typer.Argument(help="CSV, gzipped CSV or Parquet.")],
+    target: Target,
+    splits: Annotated[int, typer.Option(help="How many train-test splits, numbered from 0.")] = 3,
+    first_split: Annotated[int, typer.Option(help="Number of the first split.")] = 0,
+    test_size: Annotated[float, typer.Option(help="Share of the rows to test on.")] = 0.2,
+    depth: Depth = None,
+    preset: Preset = "default",
+    inference: Inference = None,
+    chains: Chains = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the scores as JSON.")] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit and score on repeated train-test splits, in the units of the target."""
+    from deepwell.data.tables import read_table, split_target
+    from deepwell.experiments.evaluate import evaluate as evaluate_splits
+    from deepwell.interfaces.files import write_atomically
+
+    with _plain_errors(), _on_device(device):
+        if json_file is not None:
+            _check_output(json_file, force)
+        if splits < 1 or first_split < 0:
+            raise InputError(f"--splits {splits} --first-split {first_split}: there must be at least one split")
+        X, y = split_target(read_table(table), target)
+        result = evaluate_splits(
+            X, y, range(first_split, first_split + splits), seed=seed, test_size=test_size, preset=preset,
+            verbose=not quiet, depth=depth, inference=inference, num_chains=chains,
+        )  # fmt: skip
+        named = {f"split {row['split']}": row for row in result["splits"]} | {"mean": result["mean"]}
+        _print_scores(f"{table.name}, {int(100 * test_size)} % held out", named)
+        if json_file is not None:
+            write_atomically(json_file, json.dumps(result, indent=1).encode())
+
+
+def main() -> None:
+    """Entry point."""
+    app()
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Bad input ends in one sentence and exit code 2, not in a traceback."""
+    from deepwell.interfaces.files import DeepwellFileError
+
+    try:
+        yield
+    except (InputError, DeepwellFileError) as error:
+        typer.echo(f"deepwell: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def _on_device(name: str) -> Iterator[None]:
+    import jax
+
+    if name == "auto":
+        yield
+        return
+    if name not in ("cpu", "gpu"):
+        raise InputError(f"unknown device {name!r}: choose from auto, cpu, gpu")
+    try:
+        chosen = jax.devices(name)[0]
+    except RuntimeError:
+        raise InputError(f"no {name} here: JAX sees {', '.join(d.device_kind for d in jax.devices())}") from None
+    with jax.default_device(chosen):
+        yield
+
+
+def _check_output(path: Path, force: bool) -> None:
+    """Refuse early what would fail, or lose a file, after a long fit."""
+    if path.exists() and not force:
+        raise InputError(f"{path} exists: choose another name, or say --force to overwrite it")
+    if not path.parent.is_dir():
+        raise InputError(f"the folder {path.parent} does not exist")
+
+
+def _print_scores(title: str, rows: dict[str, dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = [name for name in next(iter(rows.values())) if name != "split"]
+    table = Table("", *[name.replace("_", " ") for name in columns], title=title)
+    for name, row in rows.items():
+        table.add_row(name, *[f"{row[column]:.4g}" for column in columns])
+    Console(file=sys.stdout).print(table)

@@ -1,0 +1,1 @@
+"""Studies: the paper, one command a claim."""

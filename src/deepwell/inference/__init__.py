@@ -1,0 +1,1 @@
+"""How we learn: samplers and the ways to set hyperparameters."""

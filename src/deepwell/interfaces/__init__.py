@@ -1,0 +1,1 @@
+"""Doors to the outside: fitting, files, estimators, plots, progress."""

@@ -1,0 +1,93 @@
+"""A fitted model: predictions in the user's units, and what is known about the fit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deepwell.data.scaling import Scaling
+from deepwell.data.tables import align_columns, check_columns, to_matrix
+from deepwell.interfaces.settings import Settings
+from deepwell.predict.diagnostics import Diagnosis, diagnose
+from deepwell.predict.mixture import Mixture
+from deepwell.predict.posterior import Posterior, components
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """What ``deepwell.fit`` returns and ``deepwell.load`` restores."""
+
+    posterior: Posterior
+    x_scaling: Scaling
+    y_scaling: Scaling
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    single_target: bool
+    settings: Settings
+    preset: str
+    seed: int
+    num_rows: int
+    trace: tuple[tuple[int, float], ...]
+    """(iteration, mean training log-likelihood in y's units) after every chunk."""
+    refused_moves: int
+    refused_updates: int
+    jitter_retries: int
+    seconds: float
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictive mean, and standard deviation if asked, shaped like y; block by block of rows."""
+        parts = [(block.mean, block.std if return_std else None) for block in self.predict_blocks(X)]
+        mean = np.concatenate([mean for mean, _ in parts])
+        if not return_std:
+            return mean
+        return mean, np.concatenate([std for _, std in parts if std is not None])
+
+    def predict_dist(self, X: Any) -> Mixture:
+        """The full predictive distribution of every row; it holds 8 bytes a row and posterior sample.
+
+        For tables larger than that allows, ``predict_blocks`` yields the same block by block.
+        """
+        blocks = list(components(self.posterior, self._standardised(X)))
+        return self._mixture(
+            np.concatenate([m for m, _ in blocks], axis=1), np.concatenate([v for _, v in blocks], axis=1)
+        )
+
+    def predict_blocks(self, X: Any) -> Iterator[Mixture]:
+        """The predictive distribution of consecutive blocks of rows."""
+        for means, variances in components(self.posterior, self._standardised(X)):
+            yield self._mixture(means, variances)
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle."""
+        from deepwell.interfaces.files import save
+
+        save(self, path)
+
+    def diagnose(self, X: Any) -> Diagnosis:
+        """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
+        means = np.concatenate([m for m, _ in components(self.posterior, self._standardised(X))], axis=1)
+        return diagnose(means.reshape(self.posterior.num_chains, self.posterior.num_draws, -1))
+
+    def troubles(self) -> str:
+        """What went wrong numerically during the fit, in one sentence; empty if nothing did."""
+        found = []
+        if self.refused_moves:
+            found.append(f"{self.refused_moves} sampler steps were refused because they left the finite numbers")
+        if self.refused_updates:
+            found.append(f"{self.refused_updates} hyperparameter steps were refused for the same reason")
+        if self.jitter_retries:
+            found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
+        return "; ".join(found)
+
+    def _mixture(self, means: np.ndarray, variances: np.ndarray) -> Mixture:
+        noise = np.asarray(self.posterior.model.likelihood.noise_variance)[None]  # type: ignore[attr-defined]
+        return Mixture(means, variances, noise, self.y_scaling, self.single_target)
+
+    def _standardised(self, X: Any) -> np.ndarray:
+        if hasattr(X, "columns") and set(map(str, X.columns)) >= set(self.feature_names):
+            X = align_columns(X, self.feature_names)
+        matrix, _ = to_matrix(X, "X")
+        check_columns(self.feature_names, matrix.shape[1])
+        return self.x_scaling.standardise(matrix)

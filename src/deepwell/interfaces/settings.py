@@ -1,0 +1,199 @@
+"""Settings of a fit and the presets: one table to read, one place to check."""
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from deepwell.data.errors import InputError
+from deepwell.inference.deep_gp_sghmc import Config
+from deepwell.inference.sghmc import Dynamics
+from deepwell.model.deep_gp import OBJECTIVES
+from deepwell.model.initialise import Architecture
+from deepwell.model.kernels import KERNEL_NAMES, make_kernel
+from deepwell.model.priors import Priors
+
+INFERENCE = ("sghmc",)
+WIDEST_BY_DEFAULT = 30
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit. Defaults are those of preset ``default``; budgets are iterations, never seconds."""
+
+    depth: int = 2
+    """Number of GP layers; 1 is a sparse GP."""
+    width: int | tuple[int, ...] | None = None
+    """Outputs of each hidden layer, or one number a layer; None: as many as inputs, 2 to 30."""
+    num_inducing: int | tuple[int, ...] = 100
+    """Inducing points of each layer, or one number a layer."""
+    kernel: str | tuple[str, ...] = "se"
+    """se, matern12, matern32, matern52 or linear, joined by + and *; or one such a layer."""
+    inference: str = "sghmc"
+    """The inference method."""
+    objective: str = "predictive"
+    """``predictive``: log E p(y|f) over the last layer; ``expected``: E log p(y|f)."""
+    inner_samples: int = 1
+    """Propagations through the hidden layers averaged inside the logarithm."""
+    priors: bool = True
+    """Weak log-normal priors on lengthscales, variances and noise."""
+    num_chains: int = 1
+    """Chains, sharing one theta."""
+    burn_in: int = 8_000
+    """Iterations of Moving Window MCEM."""
+    num_samples: int = 100
+    """Posterior samples kept of each chain."""
+    spacing: int = 50
+    """Iterations from one sample to the next."""
+    batch_size: int = 1_000
+    """Rows of a minibatch; all rows if there are no more."""
+    window_size: int = 300
+    """Window of Moving Window MCEM."""
+    learning_rate: float = 0.01
+    """Adam's rate for the hyperparameters."""
+    final_learning_rate: float = 0.01
+    """What the rate falls to over the second half of burn-in."""
+    step_size: float = 0.01
+    """epsilon of SGHMC."""
+    friction: float = 0.05
+    """alpha of SGHMC."""
+    shortest_window: int = 1_000
+    """Floor, in steps, under the preconditioner's adaptive window; 0: as published."""
+    subtract_gradient_noise: bool = False
+    """Take the paper's B-hat off the injected noise."""
+    fixed: tuple[str, ...] = ()
+    """Patterns of parameters that stay at their start, e.g. ``likelihood.log_noise_variance``."""
+    hidden_variance: float = 0.01
+    """Where the kernel variance of hidden layers starts."""
+    output_variance: float = 1.0
+    """Where the kernel variance of the last layer starts, for y of variance 1."""
+    noise_variance: float = 0.01
+    """Where the noise variance starts, for y of variance 1."""
+    jitter: float | None = None
+    """Added to the diagonal of K_ZZ, relative to its mean; None: 1e-5 in float32, 1e-8 in float64."""
+
+    def architecture(self, num_inputs: int) -> Architecture:
+        """The shape of the model for this many inputs."""
+        narrow = min(max(num_inputs, 2), WIDEST_BY_DEFAULT)
+        width = narrow if self.width is None else self.width
+        return Architecture(
+            widths=_per_layer("width", width, self.depth - 1),
+            num_inducing=_per_layer("num_inducing", self.num_inducing, self.depth),
+            kernels=_per_layer("kernel", self.kernel, self.depth),
+            hidden_variance=self.hidden_variance,
+            output_variance=self.output_variance,
+            noise_variance=self.noise_variance,
+            jitter=self.jitter,
+        )
+
+    def config(self, num_rows: int) -> Config:
+        """What the compiled programs need to know."""
+        return Config(
+            objective=self.objective,  # type: ignore[arg-type]
+            inner_samples=self.inner_samples,
+            batch_size=None if self.batch_size >= num_rows else self.batch_size,
+            dynamics=Dynamics(self.step_size, self.friction, self.subtract_gradient_noise),
+            shortest_window=self.shortest_window,
+            burn_in=self.burn_in,
+            window_size=self.window_size,
+            learning_rate=self.learning_rate,
+            final_learning_rate=self.final_learning_rate,
+            priors=Priors() if self.priors else None,
+            num_chains=self.num_chains,
+            num_samples=self.num_samples,
+            spacing=self.spacing,
+        )
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "best": {"num_chains": 4, "burn_in": 20_000, "num_samples": 100, "batch_size": 10_000},
+    "paper": {
+        "width": 10,
+        "num_inducing": 100,
+        "batch_size": 10_000,
+        "burn_in": 20_000,
+        "num_samples": 200,
+        "spacing": 50,
+        "window_size": 300,
+        "objective": "predictive",
+        "priors": False,
+        "shortest_window": 0,
+    },
+    "quick": {"num_inducing": 20, "burn_in": 400, "num_samples": 30, "spacing": 10, "batch_size": 256,
+              "window_size": 100, "learning_rate": 0.02, "final_learning_rate": 0.02, "shortest_window": 100},
+}  # fmt: skip
+
+POSITIVE_INTEGERS = (
+    "depth", "inner_samples", "num_chains", "burn_in", "num_samples", "spacing", "batch_size", "window_size",
+)  # fmt: skip
+POSITIVE_NUMBERS = (
+    "learning_rate", "final_learning_rate", "step_size", "friction", "hidden_variance", "output_variance",
+    "noise_variance",
+)  # fmt: skip
+
+
+def make_settings(preset: str = "default", **overrides: Any) -> Settings:
+    """A preset with some settings replaced (None: the preset's), all checked."""
+    if preset not in PRESETS:
+        raise InputError(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
+    known = {field.name for field in dataclasses.fields(Settings)}
+    for name in overrides:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f": did you mean {near[0]!r}?" if near else f": choose from {', '.join(sorted(known))}"
+            raise InputError(f"unknown option {name!r}{hint}")
+    given = {name: _frozen(value) for name, value in overrides.items() if value is not None}
+    settings = Settings(**{**PRESETS[preset], **given})
+    _check(settings)
+    return settings
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _per_layer(name: str, value: Any, count: int) -> tuple:
+    if not isinstance(value, tuple):
+        return (value,) * count
+    if len(value) != count:
+        raise InputError(f"{name}={value!r} has {len(value)} entries, but {count} layers take one")
+    return value
+
+
+def _check(s: Settings) -> None:
+    for name in POSITIVE_INTEGERS:
+        _require_positive_integer(name, getattr(s, name))
+    for name in POSITIVE_NUMBERS:
+        value = getattr(s, name)
+        if not _is_number(value) or not 0.0 < value < float("inf"):
+            raise InputError(f"{name}={value!r} must be a positive number")
+    if s.friction >= 1.0:
+        raise InputError(f"friction={s.friction!r} must be below 1")
+    if isinstance(s.shortest_window, bool) or not isinstance(s.shortest_window, int) or s.shortest_window < 0:
+        raise InputError(f"shortest_window={s.shortest_window!r} must be an integer, 0 or more")
+    if s.jitter is not None and (not _is_number(s.jitter) or not 0.0 < s.jitter < 1.0):
+        raise InputError(f"jitter={s.jitter!r} must lie between 0 and 1")
+    if s.inference not in INFERENCE:
+        raise InputError(f"unknown inference {s.inference!r}: choose from {', '.join(INFERENCE)}")
+    if s.objective not in OBJECTIVES:
+        raise InputError(f"unknown objective {s.objective!r}: choose from {', '.join(OBJECTIVES)}")
+    for width in _per_layer("width", 1 if s.width is None else s.width, s.depth - 1):
+        _require_positive_integer("width", width)
+    for count in _per_layer("num_inducing", s.num_inducing, s.depth):
+        _require_positive_integer("num_inducing", count)
+    for expression in _per_layer("kernel", s.kernel, s.depth):
+        try:
+            make_kernel(expression, 1, 1.0, 1.0)
+        except (ValueError, AttributeError) as error:
+            names = ", ".join(KERNEL_NAMES)
+            raise InputError(f"unknown kernel {expression!r}: join names from {names} by + and *") from error
+
+
+def _require_positive_integer(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+        raise InputError(f"{name}={value!r} must be a positive integer")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""What we believe: kernels, means, likelihoods, layers, the deep GP."""

@@ -1,0 +1,1 @@
+"""What we can say: posteriors, predictive distributions, scores."""
