@@ -43,5 +43,6 @@ def minibatch(key: PRNGKeyArray, rows: PyTree, count: Int[Array, ""], size: int 
     example = jax.tree.leaves(rows)[0]
     if size is None:
         return rows, (jnp.arange(example.shape[0]) < count).astype(example.dtype)
-    index = (jax.random.randint(key, (), 0, count) + jnp.arange(size)) % count
+    start = (jax.random.bits(key, dtype=jnp.uint32) % count.astype(jnp.uint32)).astype(jnp.int32)
+    index = (start + jnp.arange(size)) % count
     return jax.tree.map(lambda x: jnp.take(x, index, axis=0), rows), jnp.ones((size,), example.dtype)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import mcem, sghmc
+from deepwell.inference.compiling import quick_jit
 from deepwell.model.deep_gp import Batch, DeepGP, Objective, Outputs, log_likelihood, log_prior_outputs
 from deepwell.model.layers import Projection
 from deepwell.model.linalg import InverseFactor
@@ -143,8 +144,8 @@ def tuned_sampler(config: Config, count: Int[Array, ""], iteration: Int[Array, "
     """
     floor = jnp.minimum(iteration, config.shortest_window).astype(float)
 
-    def one(key: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
-        noise_key, move_key = jax.random.split(key)
+    def one(keys: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
+        noise_key, move_key = keys
         gradient, fit = _potential_gradient(noise_key, tuned.chain.position, density)
         chain = sghmc.step(
             move_key, tuned.chain, tuned.moments, gradient, config.dynamics, 1.0 / count.astype(fit.dtype)
@@ -153,13 +154,14 @@ def tuned_sampler(config: Config, count: Int[Array, ""], iteration: Int[Array, "
         return Tuned(chain, sghmc.select(sghmc.all_finite(adapted), adapted, tuned.moments)), fit
 
     def step(key: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
-        keys = jax.random.split(key, config.num_chains)
+        keys = jax.random.split(key, (config.num_chains, 2))
         moved, fits = jax.vmap(lambda k, t: one(k, t, density))(keys, tuned)
         return moved, jnp.mean(fits)
 
     return mcem.Sampler(step, lambda tuned: tuned.chain.position)
 
 
+@partial(quick_jit, static_argnums=(0,))
 def start(config: Config, problem: Problem) -> mcem.State:
     """All chains at v = 0, the window empty."""
     zero, _ = ravel_pytree(problem.initial.zero_outputs())
@@ -169,7 +171,7 @@ def start(config: Config, problem: Problem) -> mcem.State:
     return mcem.init(theta, chains, zeros, optimiser(config), config.window_size)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(quick_jit, static_argnums=(0,))
 def burn_in(
     config: Config,
     key: PRNGKeyArray,
@@ -201,7 +203,7 @@ class Sampling(NamedTuple):
     moments: sghmc.Moments
 
 
-@jax.jit
+@quick_jit
 def prepare_sampling(problem: Problem, theta: Flat, rows: Rows, moments: sghmc.Moments) -> Sampling:
     """Factor K_ZZ and project the training inputs on the first layer, once."""
     model = problem.model(theta)
@@ -211,7 +213,7 @@ def prepare_sampling(problem: Problem, theta: Flat, rows: Rows, moments: sghmc.M
     return Sampling(model, factors, projected, moments)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(quick_jit, static_argnums=(0,))
 def draw_samples(
     config: Config,
     key: PRNGKeyArray,
@@ -226,8 +228,8 @@ def draw_samples(
     model, layer = fixed.model, fixed.model.layers[0]
     temperature = 1.0 / rows.count.astype(rows.X.dtype)
 
-    def one(key: PRNGKeyArray, chain: sghmc.Chain, moments: sghmc.Moments, density: mcem.Density) -> PyTree:
-        noise_key, move_key = jax.random.split(key)
+    def one(keys: PRNGKeyArray, chain: sghmc.Chain, moments: sghmc.Moments, density: mcem.Density) -> PyTree:
+        noise_key, move_key = keys
         gradient, fit = _potential_gradient(noise_key, chain.position, density)
         return sghmc.step(move_key, chain, moments, gradient, config.dynamics, temperature), fit
 
@@ -238,7 +240,7 @@ def draw_samples(
         (inputs, y), weight = minibatch(batch_key, (inputs, rows.y), rows.count, config.batch_size)
         projection = layer.project(fixed.factors[0], inputs) if fixed.projected is None else inputs
         density = _density(config, model, fixed.factors, Batch(projection, y, weight), rows.count, 0.0)
-        keys = jax.random.split(step_key, config.num_chains)
+        keys = jax.random.split(step_key, (config.num_chains, 2))
         chains, fits = jax.vmap(lambda k, c, m: one(k, c, m, density))(keys, chains, fixed.moments)
         return chains, total + jnp.mean(fits)
 
@@ -250,6 +252,12 @@ def draw_samples(
     zero = jnp.zeros((), rows.X.dtype)
     chains, samples, total = lax.fori_loop(first, last, body, (chains, samples, zero))
     return chains, samples, total / ((last - first) * config.spacing)
+
+
+@quick_jit
+def _unravelled(model: DeepGP, samples: Float[Array, "c s k"]) -> Outputs:
+    _, unravel = ravel_pytree(model.zero_outputs())
+    return jax.vmap(jax.vmap(unravel))(samples)
 
 
 def run(key: PRNGKeyArray, problem: Problem, rows: Rows, config: Config, progress: Progress) -> Result:
@@ -277,10 +285,9 @@ def run(key: PRNGKeyArray, problem: Problem, rows: Rows, config: Config, progres
         iteration = config.burn_in + end * config.spacing
         trace.append((iteration, float(fit)))
         progress("sampling", iteration, total, float(fit))
-    _, unravel = ravel_pytree(fixed.model.zero_outputs())
     return Result(
         model=fixed.model,
-        samples=jax.vmap(jax.vmap(unravel))(samples),
+        samples=_unravelled(fixed.model, samples),
         trace=trace,
         refused_moves=int(jnp.sum(chains.refused)),
         refused_updates=int(state.refused),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 TINY = 1e-16
@@ -88,14 +89,15 @@ def step(
     would leave the finite numbers is not taken: the chain stays, at rest.
     """
     eps, alpha = dynamics.step_size, dynamics.friction
-    leaves, structure = jax.tree.flatten(chain.position)
-    keys = jax.tree.unflatten(structure, list(jax.random.split(key, len(leaves))))
+    structure = jax.tree.structure(chain.position)
+    several = structure.num_leaves > 1
+    keys = jax.tree.unflatten(structure, list(jax.random.split(key, structure.num_leaves)) if several else [key])
 
     def move(k: PRNGKeyArray, p: Array, grad: Array, minv: Array, g: Array, g2: Array) -> Array:
         variance = 2.0 * eps**2 * alpha * minv * temperature
         if dynamics.subtract_gradient_noise:
             variance = jnp.maximum(variance - eps**4 * minv**2 * (g2 - g**2), 0.0)
-        noise = jnp.sqrt(variance) * jax.random.normal(k, p.shape, p.dtype)
+        noise = jnp.sqrt(variance) * lax.optimization_barrier(jax.random.normal(k, p.shape, p.dtype))
         return p - eps**2 * minv * grad - alpha * p + noise
 
     momentum = jax.tree.map(

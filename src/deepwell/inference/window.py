@@ -23,19 +23,15 @@ def empty(size: int, example: PyTree) -> Window:
 
 def push(window: Window, member: PyTree) -> Window:
     """Add the newest states; past its size the window forgets the oldest."""
-    slot = window.pushed % _size(window)
+    slot = window.pushed % jax.tree.leaves(window.members)[0].shape[0]
     members = jax.tree.map(lambda xs, x: xs.at[slot].set(x), window.members, member)
     return Window(members, window.pushed + 1)
 
 
 def draw(key: PRNGKeyArray, window: Window) -> PyTree:
     """A member at random, uniform over the filled slots and the chains."""
-    slot_key, chain_key = jax.random.split(key)
-    chains = jax.tree.leaves(window.members)[0].shape[1]
-    slot = jax.random.randint(slot_key, (), 0, jnp.minimum(window.pushed, _size(window)))
-    chain = jax.random.randint(chain_key, (), 0, chains)
-    return jax.tree.map(lambda xs: xs[slot, chain], window.members)
+    size, chains = jax.tree.leaves(window.members)[0].shape[:2]
+    filled = jnp.minimum(window.pushed, size) * chains
+    place = (jax.random.bits(key, dtype=jnp.uint32) % filled.astype(jnp.uint32)).astype(jnp.int32)
+    return jax.tree.map(lambda xs: xs[place // chains, place % chains], window.members)
 
-
-def _size(window: Window) -> int:
-    return jax.tree.leaves(window.members)[0].shape[0]

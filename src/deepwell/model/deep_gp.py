@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.model.layers import Layer, Projection, conditional
 from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
-from deepwell.model.linalg import InverseFactor
+from deepwell.model.linalg import InverseFactor, inverse_cholesky, standard_normal
 from deepwell.model.means import PrincipalProjection
 
 Objective = Literal["predictive", "expected"]
@@ -42,7 +42,17 @@ class DeepGP(eqx.Module):
         return len(self.layers)
 
     def factors(self) -> tuple[InverseFactor, ...]:
-        return tuple(layer.factor() for layer in self.layers)
+        """L^{-1} of every layer: it depends on theta alone, so sampling computes it once.
+
+        Layers with equally many inducing points are factorised as one batch.
+        """
+        found: dict[int, InverseFactor] = {}
+        for size in {layer.num_inducing for layer in self.layers}:
+            members = [i for i, layer in enumerate(self.layers) if layer.num_inducing == size]
+            grams = jnp.stack([self.layers[i].gram() for i in members])
+            batch = jax.vmap(inverse_cholesky, (0, None))(grams, self.layers[0].jitter)
+            found |= {i: jax.tree.map(lambda x, place=place: x[place], batch) for place, i in enumerate(members)}
+        return tuple(found[i] for i in range(self.depth))
 
     def zero_outputs(self) -> Outputs:
         """v = 0: every layer at its mean function."""
@@ -55,7 +65,7 @@ class DeepGP(eqx.Module):
         ends = list(itertools.accumulate(layer.width for layer in self.layers[:-1]))
         if not ends:
             return ()
-        draws = jax.random.normal(key, (*shape, ends[-1]), self.layers[0].inducing_inputs.dtype)
+        draws = standard_normal(key, (*shape, ends[-1]), self.layers[0].inducing_inputs.dtype)
         return tuple(jnp.split(draws, ends[:-1], axis=-1))
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deepwell.model.kernels import Kernel
-from deepwell.model.linalg import InverseFactor, inverse_cholesky, matmul
+from deepwell.model.linalg import InverseFactor, matmul
 from deepwell.model.means import Mean
 
 
@@ -36,9 +36,9 @@ class Layer(eqx.Module):
     def num_inducing(self) -> int:
         return self.inducing_inputs.shape[-2]
 
-    def factor(self) -> InverseFactor:
-        """L^{-1}: it depends on the hyperparameters alone, so sampling computes it once."""
-        return inverse_cholesky(self.kernel(self.inducing_inputs, self.inducing_inputs), self.jitter)
+    def gram(self) -> Float[Array, "m m"]:
+        """K_ZZ."""
+        return self.kernel(self.inducing_inputs, self.inducing_inputs)
 
     def project(self, factor: InverseFactor, X: Float[Array, "n d"]) -> Projection:
         """The projection of X on the inducing inputs; the variance is kept above jitter * k_xx."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 MAX_RETRIES = 6
 
@@ -13,6 +13,11 @@ MAX_RETRIES = 6
 def matmul(a: Array, b: Array) -> Array:
     """a @ b at full precision: GPUs otherwise round float32 operands to TF32."""
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+
+def standard_normal(key: PRNGKeyArray, shape: tuple[int, ...], dtype: jnp.dtype) -> Array:
+    """Standard normal draws, kept in one piece: XLA would compile and run them again for every use."""
+    return lax.optimization_barrier(jax.random.normal(key, shape, dtype))
 
 
 def default_jitter() -> float:
@@ -40,8 +45,12 @@ def inverse_cholesky(K: Float[Array, "m m"], jitter: float) -> InverseFactor:
 
 
 def _jittered(K: Array, jitter: float, retries: Array) -> Array:
-    amount = jitter * 10.0 ** retries.astype(K.dtype) * jnp.mean(jnp.diag(K))
+    amount = _relative_jitter(jitter, retries, K.dtype) * jnp.mean(jnp.diag(K))
     return K + amount * jnp.eye(K.shape[0], dtype=K.dtype)
+
+
+def _relative_jitter(jitter: float, retries: Array, dtype: jnp.dtype) -> Array:
+    return jnp.asarray([jitter * 10.0**n for n in range(MAX_RETRIES + 1)], dtype)[retries]
 
 
 def _factorise(K: Array, jitter: float) -> tuple[Array, Array]:
@@ -51,15 +60,13 @@ def _factorise(K: Array, jitter: float) -> tuple[Array, Array]:
 
     def failed(carry: tuple[Array, Array]) -> Array:
         inverse, retries = carry
-        return ~jnp.all(jnp.isfinite(inverse)) & (retries < MAX_RETRIES)
+        return ~jnp.isfinite(jnp.sum(inverse)) & (retries < MAX_RETRIES)
 
     def retry(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         retries = carry[1] + 1
         return attempt(retries), retries
 
-    start = jnp.zeros((), jnp.int32)
-    inverse, retries = lax.while_loop(failed, retry, (attempt(start), start))
-    return inverse, retries
+    return lax.while_loop(failed, retry, (jnp.full_like(K, jnp.nan), jnp.asarray(-1, jnp.int32)))
 
 
 _inverse_cholesky = jax.custom_vjp(_factorise, nondiff_argnums=(1,))
@@ -76,8 +83,7 @@ def _backward(jitter: float, residuals: tuple[Array, Array], cotangents: tuple[A
     halved = halved - 0.5 * jnp.diag(jnp.diag(halved))
     K_bar = -matmul(inverse.T, matmul(halved, inverse))
     K_bar = 0.5 * (K_bar + K_bar.T)
-    relative = jitter * 10.0 ** retries.astype(K_bar.dtype)
-    through_jitter = relative * jnp.mean(jnp.diag(K_bar))
+    through_jitter = _relative_jitter(jitter, retries, K_bar.dtype) * jnp.mean(jnp.diag(K_bar))
     return (K_bar + through_jitter * jnp.eye(K_bar.shape[0], dtype=K_bar.dtype),)
 
 

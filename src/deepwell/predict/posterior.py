@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from deepwell.inference.compiling import quick_jit
 from deepwell.model.deep_gp import DeepGP, Outputs, propagate
 from deepwell.model.linalg import InverseFactor
 
@@ -35,17 +36,18 @@ class Posterior(NamedTuple):
         return self.samples[0].shape[1]
 
 
+@quick_jit
 def with_noise(key: PRNGKeyArray, model: DeepGP, samples: Outputs) -> Posterior:
     """Give every sample the noise of its hidden layers."""
     return Posterior(model, samples, model.hidden_noise(key, samples[0].shape[:2]))
 
 
-@jax.jit
+@quick_jit
 def _factors(model: DeepGP) -> tuple[InverseFactor, ...]:
     return model.factors()
 
 
-@jax.jit
+@quick_jit
 def _components(
     posterior: Posterior, factors: tuple[InverseFactor, ...], X: Float[Array, "n d"]
 ) -> tuple[Float[Array, "s n p"], Float[Array, "s n 1"]]:
