@@ -42,7 +42,7 @@ def minibatch(key: PRNGKeyArray, rows: PyTree, count: Int[Array, ""], size: int 
     """
     example = jax.tree.leaves(rows)[0]
     if size is None:
-        return rows, (jnp.arange(example.shape[0]) < count).astype(example.dtype)
+        return rows, (jnp.arange(example.shape[0], dtype=count.dtype) < count).astype(example.dtype)
     start = (jax.random.bits(key, dtype=jnp.uint32) % count.astype(jnp.uint32)).astype(jnp.int32)
-    index = (start + jnp.arange(size)) % count
+    index = (start + jnp.arange(size, dtype=count.dtype)) % count
     return jax.tree.map(lambda x: jnp.take(x, index, axis=0), rows), jnp.ones((size,), example.dtype)

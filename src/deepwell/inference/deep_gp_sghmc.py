@@ -224,7 +224,10 @@ def draw_samples(
     first: Int[Array, ""],
     last: Int[Array, ""],
 ) -> tuple[sghmc.Chain, Float[Array, "c s k"], Float[Array, ""]]:
-    """Samples ``first`` up to ``last``, every one ``spacing`` steps of each chain after the one before."""
+    """Samples ``first`` up to ``last``, every one ``spacing`` steps of each chain after the one before.
+
+    Iterations are numbered on from burn-in, so one key serves both.
+    """
     model, layer = fixed.model, fixed.model.layers[0]
     temperature = 1.0 / rows.count.astype(rows.X.dtype)
 
@@ -235,7 +238,7 @@ def draw_samples(
 
     def move(i: Array, carry: tuple[sghmc.Chain, Array]) -> tuple[sghmc.Chain, Array]:
         chains, total = carry
-        batch_key, step_key = jax.random.split(jax.random.fold_in(key, i))
+        batch_key, step_key = jax.random.split(jax.random.fold_in(key, config.burn_in + i))
         inputs = rows.X if fixed.projected is None else fixed.projected
         (inputs, y), weight = minibatch(batch_key, (inputs, rows.y), rows.count, config.batch_size)
         projection = layer.project(fixed.factors[0], inputs) if fixed.projected is None else inputs
@@ -262,13 +265,12 @@ def _unravelled(model: DeepGP, samples: Float[Array, "c s k"]) -> Outputs:
 
 def run(key: PRNGKeyArray, problem: Problem, rows: Rows, config: Config, progress: Progress) -> Result:
     """Burn in, then sample, in chunks; only the progress report runs between them."""
-    burn_key, sample_key = jax.random.split(key)
     total = config.burn_in + config.num_samples * config.spacing
     state = start(config, problem)
     trace = []
     for done in range(0, config.burn_in, CHUNK):
         end = min(done + CHUNK, config.burn_in)
-        state, fit = burn_in(config, burn_key, problem, rows, state, jnp.asarray(done), jnp.asarray(end))
+        state, fit = burn_in(config, key, problem, rows, state, jnp.asarray(done), jnp.asarray(end))
         trace.append((end, float(fit)))
         progress("burn-in", end, total, float(fit))
 
@@ -280,7 +282,7 @@ def run(key: PRNGKeyArray, problem: Problem, rows: Rows, config: Config, progres
     for done in range(0, config.num_samples, each):
         end = min(done + each, config.num_samples)
         chains, samples, fit = draw_samples(
-            config, sample_key, fixed, rows, chains, samples, jnp.asarray(done), jnp.asarray(end)
+            config, key, fixed, rows, chains, samples, jnp.asarray(done), jnp.asarray(end)
         )
         iteration = config.burn_in + end * config.spacing
         trace.append((iteration, float(fit)))

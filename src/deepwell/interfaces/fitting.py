@@ -53,7 +53,7 @@ def fit(
         problem = Problem(*split_parameters(model, chosen.fixed))
     except ValueError as error:
         raise InputError(str(error)) from error
-    run_key, noise_key = jax.random.split(jax.random.key(seed))
+    run_key, noise_key = (jax.random.key(int(rng.integers(2**32))) for _ in range(2))
     rows = to_rows(rng, standard_X, standard_y)
     log_unit = float(np.sum(np.log(y_scaling.scale)))
     with reporting(progress, verbose, log_unit) as report:

@@ -67,7 +67,7 @@ def initial_model(
         )
         if not last:
             running, Z = np.asarray(mean(jnp.asarray(running))), np.asarray(mean(jnp.asarray(Z)))
-    noise = jnp.full((num_outputs,), math.log(architecture.noise_variance), float)
+    noise = jnp.asarray(np.full(num_outputs, math.log(architecture.noise_variance)), float)
     return DeepGP(tuple(layers), Gaussian(noise))
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar, final
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from deepwell.model.linalg import matmul
@@ -172,9 +173,11 @@ def _make_product(expression: str, dimension: int, variance: float, lengthscale:
 
 def _make_atom(name: str, dimension: int, variance: float, lengthscale: float) -> Kernel:
     if name == "linear":
-        return Linear(jnp.full((dimension,), math.log(variance / dimension), float))
+        return Linear(_filled((dimension,), math.log(variance / dimension)))
     if name not in STATIONARY:
         raise ValueError(f"unknown kernel {name!r}: choose from {', '.join(KERNEL_NAMES)}")
-    return STATIONARY[name](
-        jnp.full((dimension,), math.log(lengthscale), float), jnp.full((), math.log(variance), float)
-    )
+    return STATIONARY[name](_filled((dimension,), math.log(lengthscale)), _filled((), math.log(variance)))
+
+
+def _filled(shape: tuple[int, ...], value: float) -> Array:
+    return jnp.asarray(np.full(shape, value), float)

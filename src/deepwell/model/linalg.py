@@ -1,13 +1,13 @@
 """Small dense linear algebra that stays finite in float32 and differentiates by matrix products."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-MAX_RETRIES = 6
+MAX_RETRIES = 8
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -77,7 +77,7 @@ def _forward(K: Array, jitter: float) -> tuple[tuple[Array, Array], tuple[Array,
     return (inverse, retries), (inverse, retries)
 
 
-def _backward(jitter: float, residuals: tuple[Array, Array], cotangents: tuple[Array, Array]) -> tuple[Array]:
+def _backward(jitter: float, residuals: tuple[Array, Array], cotangents: tuple[Array, Any]) -> tuple[Array]:
     inverse, retries = residuals
     halved = jnp.tril(matmul(cotangents[0], inverse.T))
     halved = halved - 0.5 * jnp.diag(jnp.diag(halved))
