@@ -68,7 +68,7 @@ def save(fitted: "FittedModel", path: str | Path) -> None:
     for name in ("x_scaling", "y_scaling"):
         for part, array in getattr(fitted, name)._asdict().items():
             tensors[f"{name}.{part}"] = np.asarray(array)
-    tensors = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     described["digest"] = _digest(described, tensors)
     write_atomically(path, to_bytes(tensors, {KEY: json.dumps(described)}))
 

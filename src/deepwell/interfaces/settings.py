@@ -53,7 +53,7 @@ class Settings:
     """Adam's rate for the hyperparameters."""
     final_learning_rate: float = 0.01
     """What the rate falls to over the second half of burn-in."""
-    step_size: float = 0.01
+    step_size: float = 0.02
     """epsilon of SGHMC."""
     friction: float = 0.05
     """alpha of SGHMC."""
@@ -117,12 +117,23 @@ PRESETS: dict[str, dict[str, Any]] = {
         "spacing": 50,
         "window_size": 300,
         "objective": "predictive",
+        "step_size": 0.01,
         "priors": False,
         "shortest_window": 0,
     },
-    "quick": {"num_inducing": 20, "burn_in": 400, "num_samples": 30, "spacing": 10, "batch_size": 256,
-              "window_size": 100, "learning_rate": 0.02, "final_learning_rate": 0.02, "shortest_window": 100},
-}  # fmt: skip
+    "quick": {
+        "num_inducing": 30,
+        "batch_size": 256,
+        "burn_in": 1_200,
+        "num_samples": 30,
+        "spacing": 10,
+        "window_size": 100,
+        "learning_rate": 0.02,
+        "final_learning_rate": 0.02,
+        "step_size": 0.03,
+        "shortest_window": 100,
+    },
+}
 
 POSITIVE_INTEGERS = (
     "depth", "inner_samples", "num_chains", "burn_in", "num_samples", "spacing", "batch_size", "window_size",

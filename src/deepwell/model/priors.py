@@ -24,9 +24,9 @@ class LogNormal(NamedTuple):
 class Priors(NamedTuple):
     """Priors in standardised units. The lengthscale's median is for one input; it grows as sqrt(inputs)."""
 
-    lengthscale: LogNormal = LogNormal(1.0, 1.0)
-    variance: LogNormal = LogNormal(0.1, 2.0)
-    noise: LogNormal = LogNormal(0.05, 2.0)
+    lengthscale: LogNormal = LogNormal(1.0, 0.5)
+    variance: LogNormal = LogNormal(0.3, 1.0)
+    noise: LogNormal = LogNormal(0.05, 1.0)
 
 
 def log_prior(model: DeepGP, priors: Priors) -> Float[Array, ""]:

@@ -1,0 +1,101 @@
+import gzip
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+from deepwell import InputError
+from deepwell.data import benchmarks, load
+from deepwell.data.benchmarks import OnlineSource
+from deepwell.experiments.evaluate import evaluate
+
+RECORDED = Path(sklearn.__file__).parent / "datasets" / "tests" / "data" / "openml" / "id_561"
+needs_data = pytest.mark.skipif("DEEPWELL_DATA" not in os.environ, reason="DEEPWELL_DATA is not set")
+
+
+def test_a_local_folder_comes_first(tmp_path, monkeypatch):
+    (tmp_path / "uci").mkdir()
+    pd.DataFrame({"a": [1.0, 2.0], "t": [3.0, 4.0]}).to_csv(tmp_path / "uci" / "kin8nm.csv.gz", index=False)
+    monkeypatch.setenv("DEEPWELL_DATA", str(tmp_path))
+    data = load("kin8nm")
+    assert list(data.X.columns) == ["a"]
+    assert list(data.y) == [3.0, 4.0]
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="scikit-learn was installed without its recorded responses")
+def test_fetching_from_openml_on_a_recorded_response(tmp_path, monkeypatch):
+    """The responses for data set 561 (cpu, 209 rows) that scikit-learn ships, served in place of the network."""
+    asked = []
+
+    def recorded(request, *args, **kwargs):
+        url = request.get_full_url() if hasattr(request, "get_full_url") else request
+        asked.append(url)
+        kind = {"features": "jdf", "qualities": "jdq"}.get(url.split("/")[-2], "jd")
+        name = "data-v1-dl-52739.arff.gz" if ".arff" in url or "download" in url else f"api-v1-{kind}-561.json.gz"
+        answer = io.BytesIO((RECORDED / name).read_bytes())
+        answer.info = lambda: {"Content-Encoding": "gzip"}
+        return answer
+
+    monkeypatch.delenv("DEEPWELL_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", recorded)
+    source = OnlineSource(561, "class", 209, 6, ("vendor",))
+    monkeypatch.setitem(benchmarks.OPENML, "cpu", source)
+    data = load("cpu")
+    assert data.X.shape == (209, 6)
+    text = gzip.decompress((RECORDED / "data-v1-dl-52739.arff.gz").read_bytes()).decode()
+    first = text.split("@data")[-1].split("@DATA")[-1].strip().splitlines()[0].split(",")
+    assert data.y[0] == float(first[-1])
+    count = len(asked)
+    load("cpu")
+    assert len(asked) == count  # the second time it comes from the copy on disk
+    monkeypatch.setitem(benchmarks.OPENML, "cpu", source._replace(rows=210))
+    with pytest.raises(InputError, match="OpenML's cpu is 209 x 6, not 210 x 6"):
+        load("cpu")
+
+
+def test_without_folder_or_network_it_says_what_to_do(tmp_path, monkeypatch):
+    def offline(*args, **kwargs):
+        raise OSError("no network")
+
+    monkeypatch.delenv("DEEPWELL_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", offline)
+    with pytest.raises(InputError, match="could not be fetched .* set DEEPWELL_DATA"):
+        load("kin8nm")
+    with pytest.raises(InputError, match="power is not on OpenML: set DEEPWELL_DATA"):
+        load("power")
+    with pytest.raises(InputError, match="unknown data set 'iris': choose from boston"):
+        load("iris")
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "shape"), [("boston", (506, 13)), ("kin8nm", (8192, 8)), ("naval", (11934, 16))])
+def test_benchmark_files_have_their_shapes(name, shape):
+    data = load(name)
+    assert data.X.shape == shape
+    assert np.all(np.isfinite(data.y))
+
+
+@needs_data
+def test_quick_fits_of_real_data_beat_a_constant_by_far():
+    data = load("energy")
+    mean = evaluate(data.X, data.y, [100], preset="quick")["mean"]
+    constant = -0.5 * np.log(2 * np.pi * np.e * np.var(data.y))
+    assert mean["rmse"] < 0.5 * np.std(data.y)
+    assert mean["test_log_likelihood"] > constant + 1.0
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "paper", "spread"), [("energy", -0.552, 0.189), ("concrete", -2.943, 0.084)])
+def test_paper_preset_reproduces_the_papers_figure(name, paper, spread):
+    """z > -2 against the paper's SGHMC DGP 2 over splits 0 to 2."""
+    data = load(name)
+    mean = evaluate(data.X, data.y, range(3), preset="paper", depth=2)["mean"]
+    z = (mean["test_log_likelihood"] - paper) / (spread * np.sqrt(1 / 3 + 1 / 10))
+    assert z > -2

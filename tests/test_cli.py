@@ -1,0 +1,125 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import deepwell
+from deepwell.cli import app
+from deepwell.data.splits import split_rows
+
+RUN = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with one table in three formats and a model fitted to it."""
+    folder = tmp_path_factory.mktemp("cli")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((80, 2)), columns=["a", "b"])
+    table["y"] = table["a"] * 3 + 100
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_csv(folder / "t.csv.gz", index=False)
+    table.to_parquet(folder / "t.parquet")
+    result = RUN.invoke(app, ["fit", str(folder / "t.csv"), "--target", "y", "--out", str(folder / "m.deepwell"),
+                              "--preset", "quick", "--depth", "1", "--chains", "2"])  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_fit_then_predict_in_every_format(folder):
+    model = deepwell.load(folder / "m.deepwell")
+    assert model.settings.depth == 1
+    assert model.posterior.num_chains == 2
+    truth = pd.read_csv(folder / "t.csv")
+    for name, out in (("t.csv", "p.csv"), ("t.csv.gz", "p.csv.gz"), ("t.parquet", "p.parquet")):
+        result = RUN.invoke(app, ["predict", str(folder / "m.deepwell"), str(folder / name), "--out", str(folder / out)])
+        assert result.exit_code == 0, result.output
+        read = pd.read_parquet if out.endswith("parquet") else pd.read_csv
+        predicted = read(folder / out)
+        assert list(predicted.columns) == ["mean", "std", "q0.025", "q0.975"]
+        np.testing.assert_allclose(predicted["mean"], model.predict(truth[["a", "b"]]), rtol=1e-12)
+        assert np.corrcoef(predicted["mean"], truth["y"])[0, 1] > 0.9
+        assert np.all((predicted["q0.025"] < predicted["mean"]) & (predicted["mean"] < predicted["q0.975"]))
+
+
+def test_evaluate_writes_the_scores_of_the_documented_splits(folder):
+    out = folder / "scores.json"
+    result = RUN.invoke(app, ["evaluate", str(folder / "t.csv"), "--target", "y", "--splits", "2", "--json", str(out),
+                              "--preset", "quick", "--depth", "1", "--quiet"])  # fmt: skip
+    assert result.exit_code == 0, result.output
+    scores = json.loads(out.read_text())
+    assert set(scores) == {"splits", "mean"}
+    names = {"test_log_likelihood", "rmse", "crps", "coverage_95", "seconds"}
+    assert set(scores["mean"]) == names
+    assert [row["split"] for row in scores["splits"]] == [0, 1]
+    table = pd.read_csv(folder / "t.csv")
+    train, test = split_rows(80, 1)
+    model = deepwell.fit(table[["a", "b"]].to_numpy()[train], table["y"].to_numpy()[train], preset="quick", depth=1, seed=1)
+    error = model.predict(table[["a", "b"]].to_numpy()[test]) - table["y"].to_numpy()[test]
+    assert scores["splits"][1]["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
+
+
+def test_splits_follow_the_protocol():
+    order = np.random.default_rng([3, 7]).permutation(11)
+    train, test = split_rows(11, split=7, seed=3)
+    np.testing.assert_array_equal(train, order[:8])
+    np.testing.assert_array_equal(test, order[8:])
+
+
+def test_demo_prints_scores_and_leaves_a_picture(tmp_path, monkeypatch):
+    small = {"depth": 2, "preset": "quick"}
+    monkeypatch.setattr("deepwell.interfaces.demo.DIABETES", small)
+    monkeypatch.setattr("deepwell.interfaces.demo.STEP", small)
+    result = RUN.invoke(app, ["demo", "--out", str(tmp_path / "demo")])
+    assert result.exit_code == 0, result.output
+    assert "deep GP, depth 2" in result.output
+    assert (tmp_path / "demo" / "deepwell.png").read_bytes().startswith(b"\x89PNG")
+    assert deepwell.load(tmp_path / "demo" / "diabetes.deepwell").feature_names[0] == "age"
+
+
+BAD = {
+    "unknown column": (["fit", "t.csv", "--target", "z", "--out", "x.deepwell"], "no column 'z': the table has a, b, y"),
+    "no file": (["fit", "absent.csv", "--target", "y", "--out", "x.deepwell"], "no such file"),
+    "other format": (["fit", "t.xlsx", "--target", "y", "--out", "x.deepwell"], "is not a table deepwell reads"),
+    "empty": (["fit", "empty.csv", "--target", "y", "--out", "x.deepwell"], "cannot be read as a table"),
+    "ragged": (["fit", "ragged.csv", "--target", "y", "--out", "x.deepwell"], "cannot be read as a table"),
+    "not text": (["fit", "binary.csv", "--target", "y", "--out", "x.deepwell"], "cannot be read as a table"),
+    "not parquet": (["fit", "fake.parquet", "--target", "y", "--out", "x.deepwell"], "cannot be read as a table"),
+    "text": (["fit", "text.csv", "--target", "y", "--out", "x.deepwell"], "column 'a' of X holds 'red'"),
+    "only a target": (["fit", "single.csv", "--target", "y", "--out", "x.deepwell"], "no input column"),
+    "existing output": (["fit", "t.csv", "--target", "y", "--out", "m.deepwell"], "exists: choose another name"),
+    "no folder": (["fit", "t.csv", "--target", "y", "--out", "nowhere/x.deepwell"], "does not exist"),
+    "unknown preset": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--preset", "p"], "unknown preset 'p'"),
+    "unknown device": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--device", "abacus"], "unknown device"),
+    "not a model": (["predict", "t.csv", "t.csv", "--out", "p2.csv"], "is not a deepwell model file"),
+    "missing input": (["predict", "m.deepwell", "single.csv", "--out", "p2.csv"], "no column 'a'"),
+    "odd output": (["predict", "m.deepwell", "t.csv", "--out", "p.xlsx"], "not a kind of table deepwell writes"),
+    "no split": (["evaluate", "t.csv", "--target", "y", "--splits", "0"], "at least one split"),
+    "test size": (["evaluate", "t.csv", "--target", "y", "--test-size", "1.5"], "test_size=1.5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_ends_in_one_sentence(folder, monkeypatch, name):
+    monkeypatch.chdir(folder)
+    (folder / "empty.csv").write_text("")
+    (folder / "t.xlsx").write_text("")
+    (folder / "ragged.csv").write_text("a,y\n1,2\n1,2,3\n")
+    (folder / "binary.csv").write_bytes(b"a,y\n\xff\xfe,1\n")
+    (folder / "fake.parquet").write_text("a,y\n1,2\n")
+    (folder / "text.csv").write_text("a,y\nred,1\nblue,2\n")
+    (folder / "single.csv").write_text("y\n1\n2\n")
+    before = (folder / "m.deepwell").read_bytes()
+    arguments, message = BAD[name]
+    result = RUN.invoke(app, arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert result.output.startswith("deepwell: ")
+    assert "Traceback" not in result.output
+    assert (folder / "m.deepwell").read_bytes() == before
+
+
+def test_version():
+    assert RUN.invoke(app, ["--version"]).output.strip() == deepwell.__version__
