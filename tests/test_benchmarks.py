@@ -65,7 +65,7 @@ def test_without_folder_or_network_it_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("DEEPWELL_DATA", raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", offline)
-    with pytest.raises(InputError, match="could not be fetched .* set DEEPWELL_DATA"):
+    with pytest.raises(InputError, match=r"could not be fetched .* set DEEPWELL_DATA"):
         load("kin8nm")
     with pytest.raises(InputError, match="power is not on OpenML: set DEEPWELL_DATA"):
         load("power")

@@ -34,7 +34,9 @@ def test_fit_then_predict_in_every_format(folder):
     assert model.posterior.num_chains == 2
     truth = pd.read_csv(folder / "t.csv")
     for name, out in (("t.csv", "p.csv"), ("t.csv.gz", "p.csv.gz"), ("t.parquet", "p.parquet")):
-        result = RUN.invoke(app, ["predict", str(folder / "m.deepwell"), str(folder / name), "--out", str(folder / out)])
+        result = RUN.invoke(
+            app, ["predict", str(folder / "m.deepwell"), str(folder / name), "--out", str(folder / out)]
+        )
         assert result.exit_code == 0, result.output
         read = pd.read_parquet if out.endswith("parquet") else pd.read_csv
         predicted = read(folder / out)
@@ -56,7 +58,9 @@ def test_evaluate_writes_the_scores_of_the_documented_splits(folder):
     assert [row["split"] for row in scores["splits"]] == [0, 1]
     table = pd.read_csv(folder / "t.csv")
     train, test = split_rows(80, 1)
-    model = deepwell.fit(table[["a", "b"]].to_numpy()[train], table["y"].to_numpy()[train], preset="quick", depth=1, seed=1)
+    model = deepwell.fit(
+        table[["a", "b"]].to_numpy()[train], table["y"].to_numpy()[train], preset="quick", depth=1, seed=1
+    )
     error = model.predict(table[["a", "b"]].to_numpy()[test]) - table["y"].to_numpy()[test]
     assert scores["splits"][1]["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
 

@@ -62,7 +62,7 @@ def test_inducing_inputs_at_the_data_give_exact_gp_regression():
 
 
 def test_vanishing_hidden_variance_makes_depth_two_equal_depth_one():
-    X, y = line_data()
+    X, _ = line_data()
     Z = X[::5]
     deep, flat = two_layers(Z, hidden_variance=1e-14), shallow(Z)
     v = jnp.asarray(np.random.default_rng(0).standard_normal((len(Z), 1)))
@@ -181,7 +181,9 @@ def test_layers_may_differ_in_width_kernel_and_inducing_points():
     assert isinstance(model.layers[0].mean, PrincipalProjection)
     assert isinstance(model.layers[1].mean, PaddedIdentity)
     first = model.layers[0].project(model.factors()[0], jnp.zeros((7, 5)))
-    mean, variance = propagate(model, model.factors(), model.zero_outputs(), first, model.hidden_noise(jax.random.key(0), (7,)))
+    mean, variance = propagate(
+        model, model.factors(), model.zero_outputs(), first, model.hidden_noise(jax.random.key(0), (7,))
+    )
     assert mean.shape == (7, 2)
     assert variance.shape == (7, 1)
     assert isinstance(initial_model(rng, rng.standard_normal((9, 3)), 1, ARCHITECTURE).layers[0].mean, Identity)
@@ -223,7 +225,9 @@ def test_priors_are_log_normal_densities():
     model = shallow(np.linspace(-1, 1, 4)[:, None], lengthscale=0.5, variance=2.0, noise=0.1)
     priors = Priors()
     expected = sum(
-        stats.norm(np.log(prior.median), prior.scale).logpdf(np.log(value)) + np.log(prior.scale) + 0.5 * np.log(2 * np.pi)
+        stats.norm(np.log(prior.median), prior.scale).logpdf(np.log(value))
+        + np.log(prior.scale)
+        + 0.5 * np.log(2 * np.pi)
         for prior, value in ((priors.lengthscale, 0.5), (priors.variance, 2.0), (priors.noise, 0.1))
     )
     assert float(log_prior(model, priors)) == pytest.approx(expected)

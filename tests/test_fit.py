@@ -189,13 +189,19 @@ def test_wrong_columns_at_predict_are_refused(fitted):
 def test_paper_preset_is_the_papers():
     s = make_settings("paper")
     assert (s.width, s.num_inducing, s.batch_size, s.burn_in, s.window_size) == (10, 100, 10_000, 20_000, 300)
-    assert (s.num_samples, s.spacing, s.objective, s.priors, s.shortest_window) == (200, 50, "predictive", False, 0)
+    assert (s.num_samples, s.spacing, s.objective, s.priors, s.shortest_window) == (
+        200,
+        50,
+        "predictive",
+        False,
+        0,
+    )
     assert (s.step_size, s.friction, s.learning_rate, s.final_learning_rate) == (0.01, 0.05, 0.01, 0.01)
     assert set(PRESETS) == {"default", "best", "paper", "quick"}
 
 
 def test_saved_models_predict_the_same_bits(fitted, tmp_path):
-    X, y = table(20, seed=9)
+    X, _ = table(20, seed=9)
     path = tmp_path / "model.deepwell"
     fitted.save(path)
     loaded = deepwell.load(path)

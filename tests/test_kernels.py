@@ -46,7 +46,10 @@ def test_linear_sum_and_product():
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.sampled_from([*kernels.KERNEL_NAMES, "se+linear", "se*linear", "matern32 + se * linear"]), st.integers(0, 99))
+@given(
+    st.sampled_from([*kernels.KERNEL_NAMES, "se+linear", "se*linear", "matern32 + se * linear"]),
+    st.integers(0, 99),
+)
 def test_gram_matrices_are_positive_semidefinite(expression, seed):
     points = np.random.default_rng(seed).standard_normal((10, 2))
     with jax.enable_x64(True):

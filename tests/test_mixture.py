@@ -28,7 +28,11 @@ def test_density_integrates_to_one_in_the_users_units(seed, offset, scale):
     m = mixture(seed, rows=1, offset=offset, scale=scale)
     grid = offset + scale * np.linspace(-12, 12, 4001)
     many = Mixture(
-        np.repeat(m.means, 4001, 1), np.repeat(m.function_variances, 4001, 1), m.noise_variances, m.scaling, True
+        np.repeat(m.means, 4001, 1),
+        np.repeat(m.function_variances, 4001, 1),
+        m.noise_variances,
+        m.scaling,
+        True,
     )
     density = np.exp(many.log_prob(grid))
     assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
@@ -61,7 +65,9 @@ def test_crps_equals_its_integral():
         def integrand(t, one=one, row=row):
             return (one.cdf(np.array([t]))[0] - (t >= y[row])) ** 2
 
-        exact = integrate.quad(integrand, 0, y[row], limit=200)[0] + integrate.quad(integrand, y[row], 100, limit=200)[0]
+        exact = (
+            integrate.quad(integrand, 0, y[row], limit=200)[0] + integrate.quad(integrand, y[row], 100, limit=200)[0]
+        )
         assert m.crps(y)[row] == pytest.approx(exact, rel=1e-5)
     odd = mixture(samples=5)
     gaussian = Mixture(odd.means[:1], odd.function_variances[:1], odd.noise_variances, odd.scaling, True)

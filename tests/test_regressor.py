@@ -52,7 +52,12 @@ def test_parameters_reach_the_fit_and_clones_agree(data):
     a, b = regressor.fit(X, y).predict(X), clone(regressor).fit(X, y).predict(X)
     np.testing.assert_array_equal(a, b)
     settings = regressor.model_.settings
-    assert (settings.depth, settings.num_chains, settings.kernel, settings.num_inducing) == (1, 2, "matern52", 8)
+    assert (settings.depth, settings.num_chains, settings.kernel, settings.num_inducing) == (
+        1,
+        2,
+        "matern52",
+        8,
+    )
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(regressor)).predict(X), a)
 
 

@@ -1,4 +1,4 @@
-"""The law of the chain, exactly: at depth 1 SGHMC is a linear recursion, so mean and covariance at any step are known."""
+"""The law of the chain, exactly: at depth 1 SGHMC is a linear recursion, its moments at any step known."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from problems import CONFIG, Quadratic, flat_density, line_data, problem_of, qua
 from scipy import stats
 
 from deepwell.inference import sghmc
-from deepwell.inference.deep_gp_sghmc import tuned_sampler, Tuned
+from deepwell.inference.deep_gp_sghmc import Tuned, tuned_sampler
 
 CHAINS, STEPS, FLOOR = 4096, 150, 1e-6
 DYNAMICS = sghmc.Dynamics(step_size=0.05, friction=0.1)
@@ -29,7 +29,7 @@ def law(q: Quadratic, inverse_mass, dynamics, temperature, steps):
 
 
 def p_value(states, mean, covariance):
-    """Smallest p-value of: the mean, the overall scale, each whitened coordinate's scale (times their number)."""
+    """Smallest p-value of the mean, the overall scale, and each whitened coordinate's scale (corrected)."""
     count, size = states.shape
     whitened = np.linalg.solve(np.linalg.cholesky(covariance), (states - mean).T).T
     p_mean = stats.chi2(size).sf(count * np.sum(whitened.mean(0) ** 2))
@@ -162,7 +162,12 @@ def test_chains_by_vmap_equal_a_loop():
     for c in range(3):
         gradient = jax.grad(lambda v, c=c: -density(keys[c, 0], v)[0])(zeros[c])
         alone = sghmc.step(
-            keys[c, 1], sghmc.init(zeros[c]), sghmc.init_moments(zeros[c]), gradient, sghmc.Dynamics(), jnp.asarray(0.05)
+            keys[c, 1],
+            sghmc.init(zeros[c]),
+            sghmc.init_moments(zeros[c]),
+            gradient,
+            sghmc.Dynamics(),
+            jnp.asarray(0.05),
         )
         np.testing.assert_allclose(together.chain.position[c], alone.position, rtol=1e-6)
 

@@ -38,7 +38,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Show the v
 
 
 @app.command()
-def demo(out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo")) -> None:
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo"),
+) -> None:
     """Fit a deep GP to data that ships with scikit-learn, print the scores, draw a picture."""
     from deepwell.interfaces.demo import run_demo
 
@@ -103,7 +105,12 @@ def predict(
         columns: dict[str, list[np.ndarray]] = {}
         for block in fitted.predict_blocks(inputs):
             lower, upper = block.interval(0.95)
-            for name, values in (("mean", block.mean), ("std", block.std), ("q0.025", lower), ("q0.975", upper)):
+            for name, values in (
+                ("mean", block.mean),
+                ("std", block.std),
+                ("q0.025", lower),
+                ("q0.975", upper),
+            ):
                 for i, target_name in enumerate(fitted.target_names):
                     single = len(fitted.target_names) == 1
                     label = name if single else f"{target_name} {name}"

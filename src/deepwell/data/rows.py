@@ -11,11 +11,11 @@ SMALL = 512
 
 
 class Rows(NamedTuple):
-    """Standardised inputs and targets; only the first ``count`` rows are data, the rest is padding."""
+    """Standardised inputs and targets; only the first ``num_data`` rows are data, the rest is padding."""
 
     X: Float[Array, "n d"]
     y: Float[Array, "n p"]
-    count: Int[Array, ""]
+    num_data: Int[Array, ""]
 
 
 def padded_length(rows: int) -> int:
@@ -34,15 +34,15 @@ def to_rows(rng: np.random.Generator, X: np.ndarray, y: np.ndarray) -> Rows:
     )
 
 
-def minibatch(key: PRNGKeyArray, rows: PyTree, count: Int[Array, ""], size: int | None) -> tuple[PyTree, Array]:
-    """A run of ``size`` rows of each array at a random start, cyclic over the first ``count``, and weights.
+def minibatch(key: PRNGKeyArray, rows: PyTree, num_data: Int[Array, ""], size: int | None) -> tuple[PyTree, Array]:
+    """A run of ``size`` rows of each array at a random start, cyclic over the first ``num_data``, and weights.
 
     Every row is equally likely, so the mean over a minibatch is unbiased. With ``size=None`` all rows
     come, weighted 1 if they are data and 0 if padding.
     """
     example = jax.tree.leaves(rows)[0]
     if size is None:
-        return rows, (jnp.arange(example.shape[0], dtype=count.dtype) < count).astype(example.dtype)
-    start = (jax.random.bits(key, dtype=jnp.uint32) % count.astype(jnp.uint32)).astype(jnp.int32)
-    index = (start + jnp.arange(size, dtype=count.dtype)) % count
+        return rows, (jnp.arange(example.shape[0], dtype=num_data.dtype) < num_data).astype(example.dtype)
+    start = (jax.random.bits(key, dtype=jnp.uint32) % num_data.astype(jnp.uint32)).astype(jnp.int32)
+    index = (start + jnp.arange(size, dtype=num_data.dtype)) % num_data
     return jax.tree.map(lambda x: jnp.take(x, index, axis=0), rows), jnp.ones((size,), example.dtype)

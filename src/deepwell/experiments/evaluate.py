@@ -32,7 +32,7 @@ def evaluate(
     """
     if not 0.0 < test_size < 1.0:
         raise InputError(f"test_size={test_size!r} must lie strictly between 0 and 1")
-    inputs, names = to_matrix(X, "X")
+    inputs, _ = to_matrix(X, "X")
     targets, _ = to_matrix(y, "y")
     if len(inputs) != len(targets):
         raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")

@@ -19,7 +19,7 @@ def quick_jit(function: Callable, static_argnums: tuple[int, ...] = ()) -> Calla
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        device = jax.config.jax_default_device
+        device = jax.config.jax_default_device  # type: ignore[attr-defined]
         platform = jax.default_backend() if device is None else getattr(device, "platform", device)
         return compiled(platform)(*args)
 

@@ -101,10 +101,10 @@ def target(config: Config, problem: Problem, rows: Rows) -> mcem.Target:
 
     def density(key: PRNGKeyArray, theta: Flat, factors: tuple[InverseFactor, ...]) -> mcem.Density:
         model = problem.model(theta)
-        (X, y), weight = minibatch(key, (rows.X, rows.y), rows.count, config.batch_size)
+        (X, y), weight = minibatch(key, (rows.X, rows.y), rows.num_data, config.batch_size)
         batch = Batch(model.layers[0].project(factors[0], X), y, weight)
         prior = 0.0 if config.priors is None else log_prior(model, config.priors)
-        return _density(config, model, factors, batch, rows.count, prior)
+        return _density(config, model, factors, batch, rows.num_data, prior)
 
     return mcem.Target(prepare, density)
 
@@ -114,7 +114,7 @@ def _density(
     model: DeepGP,
     factors: tuple[InverseFactor, ...],
     batch: Batch,
-    count: Int[Array, ""],
+    num_data: Int[Array, ""],
     prior: Array | float,
 ) -> mcem.Density:
     _, unravel = ravel_pytree(model.zero_outputs())
@@ -122,7 +122,7 @@ def _density(
     def density(key: PRNGKeyArray, flat: Flat) -> tuple[Array, Array]:
         v = unravel(flat)
         fit = log_likelihood(key, model, factors, v, batch, config.objective, config.inner_samples)
-        return fit + (log_prior_outputs(v) + prior) / count.astype(fit.dtype), fit
+        return fit + (log_prior_outputs(v) + prior) / num_data.astype(fit.dtype), fit
 
     return density
 
@@ -137,7 +137,7 @@ def _potential_gradient(key: PRNGKeyArray, v: Flat, density: mcem.Density) -> tu
     return jax.grad(potential, has_aux=True)(v)
 
 
-def tuned_sampler(config: Config, count: Int[Array, ""], iteration: Int[Array, ""]) -> mcem.Sampler:
+def tuned_sampler(config: Config, num_data: Int[Array, ""], iteration: Int[Array, ""]) -> mcem.Sampler:
     """SGHMC on all chains at once, each adapting its own preconditioner.
 
     The floor under its window grows with the iteration, so that the start of the moments is forgotten.
@@ -148,7 +148,7 @@ def tuned_sampler(config: Config, count: Int[Array, ""], iteration: Int[Array, "
         noise_key, move_key = keys
         gradient, fit = _potential_gradient(noise_key, tuned.chain.position, density)
         chain = sghmc.step(
-            move_key, tuned.chain, tuned.moments, gradient, config.dynamics, 1.0 / count.astype(fit.dtype)
+            move_key, tuned.chain, tuned.moments, gradient, config.dynamics, 1.0 / num_data.astype(fit.dtype)
         )
         adapted = sghmc.adapt(tuned.moments, gradient, floor)
         return Tuned(chain, sghmc.select(sghmc.all_finite(adapted), adapted, tuned.moments)), fit
@@ -186,7 +186,7 @@ def burn_in(
 
     def body(i: Array, carry: tuple[mcem.State, Array]) -> tuple[mcem.State, Array]:
         state, total = carry
-        sampler = tuned_sampler(config, rows.count, i)
+        sampler = tuned_sampler(config, rows.num_data, i)
         state, fit = mcem.step(jax.random.fold_in(key, i), state, aim, sampler, adam)
         return state, total + fit
 
@@ -229,7 +229,7 @@ def draw_samples(
     Iterations are numbered on from burn-in, so one key serves both.
     """
     model, layer = fixed.model, fixed.model.layers[0]
-    temperature = 1.0 / rows.count.astype(rows.X.dtype)
+    temperature = 1.0 / rows.num_data.astype(rows.X.dtype)
 
     def one(keys: PRNGKeyArray, chain: sghmc.Chain, moments: sghmc.Moments, density: mcem.Density) -> PyTree:
         noise_key, move_key = keys
@@ -240,9 +240,9 @@ def draw_samples(
         chains, total = carry
         batch_key, step_key = jax.random.split(jax.random.fold_in(key, config.burn_in + i))
         inputs = rows.X if fixed.projected is None else fixed.projected
-        (inputs, y), weight = minibatch(batch_key, (inputs, rows.y), rows.count, config.batch_size)
+        (inputs, y), weight = minibatch(batch_key, (inputs, rows.y), rows.num_data, config.batch_size)
         projection = layer.project(fixed.factors[0], inputs) if fixed.projected is None else inputs
-        density = _density(config, model, fixed.factors, Batch(projection, y, weight), rows.count, 0.0)
+        density = _density(config, model, fixed.factors, Batch(projection, y, weight), rows.num_data, 0.0)
         keys = jax.random.split(step_key, (config.num_chains, 2))
         chains, fits = jax.vmap(lambda k, c, m: one(k, c, m, density))(keys, chains, fixed.moments)
         return chains, total + jnp.mean(fits)

@@ -58,9 +58,7 @@ def init(theta: PyTree, chains: PyTree, position: PyTree, optimiser: Any, window
     return State(theta, optimiser.init(theta), chains, window, jnp.zeros((), jnp.int32))
 
 
-def step(
-    key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, optimiser: Any
-) -> tuple[State, PyTree]:
+def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, optimiser: Any) -> tuple[State, PyTree]:
     """One E-step and one M-step."""
     e_batch, e_step, member_key, m_batch, m_noise = jax.random.split(key, 5)
     prepared, pull_back = jax.vjp(target.prepare, state.theta)

@@ -89,9 +89,8 @@ def step(
     would leave the finite numbers is not taken: the chain stays, at rest.
     """
     eps, alpha = dynamics.step_size, dynamics.friction
-    structure = jax.tree.structure(chain.position)
-    several = structure.num_leaves > 1
-    keys = jax.tree.unflatten(structure, list(jax.random.split(key, structure.num_leaves)) if several else [key])
+    leaves, structure = jax.tree.flatten(chain.position)
+    keys = jax.tree.unflatten(structure, [key] if len(leaves) == 1 else list(jax.random.split(key, len(leaves))))
 
     def move(k: PRNGKeyArray, p: Array, grad: Array, minv: Array, g: Array, g2: Array) -> Array:
         variance = 2.0 * eps**2 * alpha * minv * temperature

@@ -16,9 +16,7 @@ class Window(NamedTuple):
 
 def empty(size: int, example: PyTree) -> Window:
     """A window of ``size`` slots for pytrees shaped like ``example``, whose leading axis is the chain."""
-    return Window(
-        jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), example), jnp.zeros((), jnp.int32)
-    )
+    return Window(jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), example), jnp.zeros((), jnp.int32))
 
 
 def push(window: Window, member: PyTree) -> Window:
@@ -34,4 +32,3 @@ def draw(key: PRNGKeyArray, window: Window) -> PyTree:
     filled = jnp.minimum(window.pushed, size) * chains
     place = (jax.random.bits(key, dtype=jnp.uint32) % filled.astype(jnp.uint32)).astype(jnp.int32)
     return jax.tree.map(lambda xs: xs[place // chains, place % chains], window.members)
-

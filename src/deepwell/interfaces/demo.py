@@ -10,8 +10,8 @@ from deepwell.interfaces import plots
 from deepwell.interfaces.fitting import fit
 from deepwell.predict.metrics import scores
 
-DIABETES = {"depth": 2, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
-STEP = {"depth": 2, "num_inducing": 30, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
+DIABETES: dict[str, Any] = {"depth": 2, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
+STEP: dict[str, Any] = {"depth": 2, "num_inducing": 30, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
 
 
 def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:

@@ -28,13 +28,11 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 KEY = "deepwell"
-CLASSES: dict[str, type[eqx.Module]] = {
-    cls.__name__: cls
-    for cls in (
-        DeepGP, Layer, likelihoods.Gaussian, means.Zero, means.Identity, means.PaddedIdentity,
-        means.PrincipalProjection, kernels.Linear, kernels.Sum, kernels.Product, *kernels.STATIONARY.values(),
-    )
-}  # fmt: skip
+_KNOWN: tuple[type[eqx.Module], ...] = (
+    DeepGP, Layer, likelihoods.Gaussian, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
+    kernels.Linear, kernels.Sum, kernels.Product, *kernels.STATIONARY.values(),
+)  # fmt: skip
+CLASSES = {cls.__name__: cls for cls in _KNOWN}
 PLAIN = (
     "feature_names", "target_names", "single_target", "preset", "seed", "num_rows", "trace", "refused_moves",
     "refused_updates", "jitter_retries", "seconds",
@@ -100,13 +98,12 @@ def load(path: str | Path) -> "FittedModel":
             samples=tuple(jnp.asarray(tensors[f"samples.{i}"]) for i in range(depth)),
             noise=tuple(jnp.asarray(tensors[f"noise.{i}"]) for i in range(depth - 1)),
         )
-        scalings = {
-            name: Scaling(*(tensors[f"{name}.{part}"] for part in Scaling._fields))
-            for name in ("x_scaling", "y_scaling")
-        }
+        x_scaling, y_scaling = (
+            Scaling(*(tensors[f"{name}.{part}"] for part in Scaling._fields)) for name in ("x_scaling", "y_scaling")
+        )
         plain = {name: _tuples(described[name]) for name in PLAIN}
         settings = make_settings(**{name: _tuples(value) for name, value in described["settings"].items()})
-        return FittedModel(posterior=posterior, settings=settings, **scalings, **plain)
+        return FittedModel(posterior=posterior, settings=settings, x_scaling=x_scaling, y_scaling=y_scaling, **plain)
     except DeepwellFileError:
         raise
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

@@ -77,17 +77,24 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         }
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_ = fit(
-            inputs, targets.astype(np.float64), preset=self.preset, seed=seed, verbose=bool(self.verbose), **settings
+            inputs,
+            targets.astype(np.float64),
+            preset=self.preset,
+            seed=seed,
+            verbose=bool(self.verbose),
+            **settings,
         )
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation if asked."""
-        return self.model_.predict(self._validated(X), return_std=return_std)
+        inputs = self._validated(X)
+        return self.model_.predict(inputs, return_std=return_std)
 
     def predict_dist(self, X: Any) -> Mixture:
         """The full predictive distribution."""
-        return self.model_.predict_dist(self._validated(X))
+        inputs = self._validated(X)
+        return self.model_.predict_dist(inputs)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draws of y of shape (rows, [targets,] n_samples), as scikit-learn's GP regressor gives them."""

@@ -56,9 +56,7 @@ class DeepGP(eqx.Module):
 
     def zero_outputs(self) -> Outputs:
         """v = 0: every layer at its mean function."""
-        return tuple(
-            jnp.zeros((layer.num_inducing, layer.width), layer.inducing_inputs.dtype) for layer in self.layers
-        )
+        return tuple(jnp.zeros((layer.num_inducing, layer.width), layer.inducing_inputs.dtype) for layer in self.layers)
 
     def hidden_noise(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Outputs:
         """Standard normal draws, ``shape`` by width, for each hidden layer, drawn in one go."""

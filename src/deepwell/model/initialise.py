@@ -34,9 +34,7 @@ class Architecture(NamedTuple):
         return len(self.widths) + 1
 
 
-def initial_model(
-    rng: np.random.Generator, X: np.ndarray, num_outputs: int, architecture: Architecture
-) -> DeepGP:
+def initial_model(rng: np.random.Generator, X: np.ndarray, num_outputs: int, architecture: Architecture) -> DeepGP:
     """A deep GP for standardised inputs X: every hidden layer close to its mean function.
 
     Inducing inputs of the first layer are k-means centres of X; deeper ones are these centres passed
@@ -47,9 +45,7 @@ def initial_model(
     centres = kmeans(rng, X, largest)
     layers = []
     running, Z = X, centres
-    for level, (kernel, count) in enumerate(
-        zip(architecture.kernels, architecture.num_inducing, strict=True)
-    ):
+    for level, (kernel, count) in enumerate(zip(architecture.kernels, architecture.num_inducing, strict=True)):
         last = level == architecture.depth - 1
         width = num_outputs if last else architecture.widths[level]
         dimension = running.shape[1]

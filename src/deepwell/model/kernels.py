@@ -165,9 +165,7 @@ def make_kernel(expression: str, dimension: int, variance: float, lengthscale: f
 
 def _make_product(expression: str, dimension: int, variance: float, lengthscale: float) -> Kernel:
     names = [name.strip() for name in expression.split("*")]
-    factors = [
-        _make_atom(name, dimension, variance if i == 0 else 1.0, lengthscale) for i, name in enumerate(names)
-    ]
+    factors = [_make_atom(name, dimension, variance if i == 0 else 1.0, lengthscale) for i, name in enumerate(names)]
     return factors[0] if len(factors) == 1 else Product(tuple(factors))
 
 

@@ -48,8 +48,6 @@ class Layer(eqx.Module):
         return Projection(features, variance, self.mean(X))
 
 
-def conditional(
-    projection: Projection, v: Float[Array, "m w"]
-) -> tuple[Float[Array, "n w"], Float[Array, "n 1"]]:
+def conditional(projection: Projection, v: Float[Array, "m w"]) -> tuple[Float[Array, "n w"], Float[Array, "n 1"]]:
     """Mean and variance of p(f | u = L v), the variance common to the outputs."""
     return projection.mean + matmul(projection.features, v), projection.variance[:, None]

@@ -64,7 +64,8 @@ class Mixture:
         """What the model does not know: the variance of the noise-free function."""
         return self._shaped(
             self._over_rows(
-                lambda m, v: np.var(m, 0) + np.mean(v, 0) - np.mean(self._noise(), 0), unit=self.scaling.scale**2
+                lambda m, v: np.var(m, 0) + np.mean(v, 0) - np.mean(self._noise(), 0),
+                unit=self.scaling.scale**2,
             )
         )
 
