@@ -84,7 +84,7 @@ def test_demo_prints_scores_and_leaves_a_picture(tmp_path, monkeypatch):
 
 
 BAD = {
-    "unknown column": (["fit", "t.csv", "--target", "z", "--out", "x.deepwell"], "no column 'z': the table has a, b, y"),
+    "unknown column": (["fit", "t.csv", "--target", "z", "--out", "x.deepwell"], "no column 'z': the table has a, b"),
     "no file": (["fit", "absent.csv", "--target", "y", "--out", "x.deepwell"], "no such file"),
     "other format": (["fit", "t.xlsx", "--target", "y", "--out", "x.deepwell"], "is not a table deepwell reads"),
     "empty": (["fit", "empty.csv", "--target", "y", "--out", "x.deepwell"], "cannot be read as a table"),
@@ -96,7 +96,7 @@ BAD = {
     "existing output": (["fit", "t.csv", "--target", "y", "--out", "m.deepwell"], "exists: choose another name"),
     "no folder": (["fit", "t.csv", "--target", "y", "--out", "nowhere/x.deepwell"], "does not exist"),
     "unknown preset": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--preset", "p"], "unknown preset 'p'"),
-    "unknown device": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--device", "abacus"], "unknown device"),
+    "unknown device": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--device", "tpu"], "unknown device"),
     "not a model": (["predict", "t.csv", "t.csv", "--out", "p2.csv"], "is not a deepwell model file"),
     "missing input": (["predict", "m.deepwell", "single.csv", "--out", "p2.csv"], "no column 'a'"),
     "odd output": (["predict", "m.deepwell", "t.csv", "--out", "p.xlsx"], "not a kind of table deepwell writes"),

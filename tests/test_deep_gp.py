@@ -1,5 +1,6 @@
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -95,7 +96,7 @@ def test_monte_carlo_over_a_hidden_layer_equals_quadrature(objective):
     assert abs(np.mean(draws) - np.mean(exact)) < 5 * error
 
     bound = [
-        float(np.mean(jax.vmap(lambda k: log_likelihood(k, model, factors, v, batch, objective, K))(keys[:8000])))
+        float(np.mean(jax.vmap(lambda k, K=K: log_likelihood(k, model, factors, v, batch, objective, K))(keys[:8000])))
         for K in (1, 4, 16)
     ]
     inside = np.log(np.sum(weights[:, None] * np.exp(np.array(by_node)), 0) / np.sum(weights))
@@ -221,7 +222,7 @@ def test_kmeans_centres_are_distinct_and_close_to_the_clusters():
     np.testing.assert_array_equal(kmeans(rng, np.ones((30, 2)), 5), [[1.0, 1.0]])
 
 
-def test_priors_are_log_normal_densities():
+def test_priors_are_log_normal_densities_and_normal_around_the_start_of_inducing_inputs():
     model = shallow(np.linspace(-1, 1, 4)[:, None], lengthscale=0.5, variance=2.0, noise=0.1)
     priors = Priors()
     expected = sum(
@@ -230,7 +231,9 @@ def test_priors_are_log_normal_densities():
         + 0.5 * np.log(2 * np.pi)
         for prior, value in ((priors.lengthscale, 0.5), (priors.variance, 2.0), (priors.noise, 0.1))
     )
-    assert float(log_prior(model, priors)) == pytest.approx(expected)
+    assert float(log_prior(model, model, priors)) == pytest.approx(expected)
+    moved = eqx.tree_at(lambda m: m.layers[0].inducing_inputs, model, model.layers[0].inducing_inputs + 0.3)
+    assert float(log_prior(moved, model, priors)) == pytest.approx(expected - 0.5 * 4 * (0.3 / 0.4) ** 2)
 
 
 def test_density_scales_likelihood_and_priors_by_the_number_of_rows():
@@ -241,5 +244,5 @@ def test_density_scales_likelihood_and_priors_by_the_number_of_rows():
     theta = jax.flatten_util.ravel_pytree(problem_of(model).theta)[0]
     v = jnp.asarray(np.random.default_rng(0).standard_normal(5))
     value, fit = aim.density(jax.random.key(0), theta, aim.prepare(theta))(jax.random.key(1), v)
-    by_hand = fit + (log_prior_outputs((v,)) + log_prior(model, Priors())) / 20.0
+    by_hand = fit + (log_prior_outputs((v,)) + log_prior(model, model, Priors())) / 20.0
     assert float(value) == pytest.approx(float(by_hand))

@@ -103,7 +103,7 @@ def target(config: Config, problem: Problem, rows: Rows) -> mcem.Target:
         model = problem.model(theta)
         (X, y), weight = minibatch(key, (rows.X, rows.y), rows.num_data, config.batch_size)
         batch = Batch(model.layers[0].project(factors[0], X), y, weight)
-        prior = 0.0 if config.priors is None else log_prior(model, config.priors)
+        prior = 0.0 if config.priors is None else log_prior(model, problem.initial, config.priors)
         return _density(config, model, factors, batch, rows.num_data, prior)
 
     return mcem.Target(prepare, density)

@@ -39,7 +39,7 @@ class Settings:
     """Weak log-normal priors on lengthscales, variances and noise."""
     num_chains: int = 1
     """Chains, sharing one theta."""
-    burn_in: int = 8_000
+    burn_in: int = 6_000
     """Iterations of Moving Window MCEM."""
     num_samples: int = 100
     """Posterior samples kept of each chain."""
@@ -107,7 +107,7 @@ class Settings:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "best": {"num_chains": 4, "burn_in": 20_000, "num_samples": 100, "batch_size": 10_000},
+    "best": {"num_chains": 4, "burn_in": 15_000, "batch_size": 2_000},
     "paper": {
         "width": 10,
         "num_inducing": 100,

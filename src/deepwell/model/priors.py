@@ -1,4 +1,4 @@
-"""Weak log-normal priors on positive hyperparameters, added to the objective of the M-step (MAP)."""
+"""Weak priors on hyperparameters, added to the objective of the M-step (MAP)."""
 
 import math
 from typing import NamedTuple
@@ -22,17 +22,23 @@ class LogNormal(NamedTuple):
 
 
 class Priors(NamedTuple):
-    """Priors in standardised units. The lengthscale's median is for one input; it grows as sqrt(inputs)."""
+    """Priors in standardised units. The lengthscale's median is for one input; it grows as sqrt(inputs).
+
+    Inducing inputs are normal around where k-means put them. Hundreds of free coordinates are what small
+    and noisy tables overfit by: without this prior the 95 % intervals of such tables cover too little.
+    """
 
     lengthscale: LogNormal = LogNormal(1.0, 0.5)
     variance: LogNormal = LogNormal(0.3, 1.0)
     noise: LogNormal = LogNormal(0.05, 1.0)
+    inducing_scale: float = 0.4
 
 
-def log_prior(model: DeepGP, priors: Priors) -> Float[Array, ""]:
-    """Sum of the log prior densities of all lengthscales, kernel variances and noise variances."""
+def log_prior(model: DeepGP, start: DeepGP, priors: Priors) -> Float[Array, ""]:
+    """Log prior density of all hyperparameters, less its constant; ``start`` is the model before learning."""
     total = jnp.zeros((), model.layers[0].inducing_inputs.dtype)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(model):
+    paths = jax.tree_util.tree_leaves_with_path(model)
+    for (path, leaf), begun in zip(paths, jax.tree.leaves(start), strict=True):
         name = jax.tree_util.keystr(path[-1:], simple=True)
         if name == "log_lengthscales":
             scaled = LogNormal(priors.lengthscale.median * math.sqrt(leaf.shape[-1]), priors.lengthscale.scale)
@@ -41,4 +47,6 @@ def log_prior(model: DeepGP, priors: Priors) -> Float[Array, ""]:
             total += priors.variance.log_density_of_log(leaf)
         elif name == "log_noise_variance":
             total += priors.noise.log_density_of_log(leaf)
+        elif name == "inducing_inputs":
+            total += -0.5 * jnp.sum(((leaf - begun) / priors.inducing_scale) ** 2)
     return total
