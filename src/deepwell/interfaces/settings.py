@@ -107,7 +107,7 @@ class Settings:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "best": {"num_chains": 4, "burn_in": 15_000, "batch_size": 2_000},
+    "best": {"burn_in": 20_000, "num_samples": 200, "batch_size": 10_000},
     "paper": {
         "width": 10,
         "num_inducing": 100,
