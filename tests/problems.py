@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.rows import Rows
-from deepwell.inference.deep_gp_sghmc import Config, Problem
+from deepwell.inference.problem import Config, Problem
 from deepwell.inference.sghmc import Dynamics
 from deepwell.model.deep_gp import DeepGP, split_parameters
 from deepwell.model.kernels import SquaredExponential
@@ -82,7 +82,7 @@ def flat_density(config, problem, X, y):
     """The library's own density (key, v) -> (log joint / N, mean log-likelihood) on all rows."""
     from jax.flatten_util import ravel_pytree
 
-    from deepwell.inference.deep_gp_sghmc import target
+    from deepwell.inference.problem import target
 
     aim = target(config, problem, to_rows(X, y))
     theta, _ = ravel_pytree(problem.theta)

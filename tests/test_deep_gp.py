@@ -9,7 +9,7 @@ from problems import CONFIG, flat_density, line_data, problem_of, shallow, to_ro
 from scipy import integrate, stats
 
 from deepwell.data.rows import minibatch
-from deepwell.inference.deep_gp_sghmc import target
+from deepwell.inference.problem import target
 from deepwell.model.deep_gp import (
     Batch,
     log_likelihood,

@@ -10,7 +10,7 @@ from problems import CONFIG, features_and_variance, line_data, problem_of, shall
 from scipy import optimize, stats
 
 from deepwell.inference import mcem, sghmc
-from deepwell.inference.deep_gp_sghmc import target
+from deepwell.inference.problem import target
 
 CHAINS = 16
 

@@ -112,7 +112,7 @@ def test_blocks_of_rows_give_the_same_answers(monkeypatch):
     m = mixture(rows=50)
     y = np.linspace(40, 60, 50)
     whole = (m.mean, m.log_prob(y), m.quantile(0.1), m.crps(y))
-    monkeypatch.setattr("deepwell.predict.mixture.ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("deepwell.predict.mixture.COMPONENTS_AT_ONCE", 1)
     for a, b in zip(whole, (m.mean, m.log_prob(y), m.quantile(0.1), m.crps(y)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 

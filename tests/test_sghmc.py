@@ -8,7 +8,7 @@ from problems import CONFIG, Quadratic, flat_density, line_data, problem_of, qua
 from scipy import stats
 
 from deepwell.inference import sghmc
-from deepwell.inference.deep_gp_sghmc import Tuned, tuned_sampler
+from deepwell.inference.burn_in import Tuned, tuned_sampler
 
 CHAINS, STEPS, FLOOR = 4096, 150, 1e-6
 DYNAMICS = sghmc.Dynamics(step_size=0.05, friction=0.1)

@@ -95,13 +95,13 @@ def predict(
     import numpy as np
     import pandas as pd
 
-    from deepwell.data.tables import align_columns, read_table, write_table
+    from deepwell.data.tables import read_table, write_table
     from deepwell.interfaces.files import load
 
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
         fitted = load(model)
-        inputs = align_columns(read_table(table), fitted.feature_names)
+        inputs = read_table(table)
         columns: dict[str, list[np.ndarray]] = {}
         for block in fitted.predict_blocks(inputs):
             lower, upper = block.interval(0.95)

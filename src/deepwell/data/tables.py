@@ -55,29 +55,31 @@ def split_target(table: Any, targets: Sequence[str]) -> tuple[Any, Any]:
     return table.iloc[:, rest], table.iloc[:, positions]
 
 
+def default_names(count: int, what: str) -> list[str]:
+    """x0, x1, ... for the columns of an array without names; y alone is y."""
+    return ["y"] if what == "y" and count == 1 else [f"{what.lower()}{i}" for i in range(count)]
+
+
 def to_matrix(values: Any, what: str) -> tuple[np.ndarray, list[str]]:
-    """A finite float64 matrix and its column names (x0, x1, ... where there are none)."""
+    """A finite float64 matrix and its column names; ``what`` is "X" or "y", and y may be one column alone."""
     if hasattr(values, "columns"):  # a DataFrame
         names = [str(c) for c in values.columns]
-        columns = [_numbers(values.iloc[:, i].to_numpy(), name, what) for i, name in enumerate(names)]
-        matrix = np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
+        columns = [values.iloc[:, i].to_numpy() for i in range(len(names))]
     else:
-        array = np.asarray(getattr(values, "to_numpy", lambda: values)())
+        array = np.asarray(values)
         if array.ndim == 1 and what == "y":
             array = array[:, None]
         if array.ndim != 2:
             raise InputError(f"{what} must have two dimensions (rows, columns), but it has {array.ndim}")
-        single = getattr(values, "name", None)
-        prefix = what.lower() if array.shape[1] > 1 or what != "y" else ""
-        names = [f"{prefix}{i}" if prefix else str(single or "y") for i in range(array.shape[1])]
-        if array.dtype.kind in "fiub":
-            matrix = array.astype(np.float64)
-        else:
-            matrix = np.stack([_numbers(array[:, i], name, what) for i, name in enumerate(names)], axis=1)
-    if matrix.shape[0] == 0:
+        names = default_names(array.shape[1], what)
+        if what == "y" and getattr(values, "name", None) is not None:  # a named Series
+            names = [str(values.name)]
+        columns = list(array.T)
+    if len(values) == 0:
         raise InputError(f"{what} has no rows")
-    if matrix.shape[1] == 0:
+    if not columns:
         raise InputError(f"{what} has no columns")
+    matrix = np.stack([_numbers(column, name, what) for column, name in zip(columns, names, strict=True)], axis=1)
     _require_finite(matrix, names, what)
     return matrix, names
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from deepwell.data.scaling import Scaling
-from deepwell.data.tables import align_columns, check_columns, to_matrix
+from deepwell.data.tables import align_columns, check_columns, default_names, to_matrix
 from deepwell.interfaces.settings import Settings
 from deepwell.predict.diagnostics import Diagnosis, diagnose
 from deepwell.predict.mixture import Mixture
@@ -86,7 +86,7 @@ class FittedModel:
         return Mixture(means, variances, noise, self.y_scaling, self.single_target)
 
     def _standardised(self, X: Any) -> np.ndarray:
-        if hasattr(X, "columns") and set(map(str, X.columns)) >= set(self.feature_names):
+        if hasattr(X, "columns") and list(self.feature_names) != default_names(len(self.feature_names), "X"):
             X = align_columns(X, self.feature_names)
         matrix, _ = to_matrix(X, "X")
         check_columns(self.feature_names, matrix.shape[1])

@@ -11,7 +11,8 @@ from deepwell.data.errors import InputError
 from deepwell.data.rows import to_rows
 from deepwell.data.scaling import fit_scaling
 from deepwell.data.tables import to_matrix
-from deepwell.inference.deep_gp_sghmc import Problem, Progress, run
+from deepwell.inference.problem import Problem
+from deepwell.inference.run import Progress, run
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.progress import reporting
 from deepwell.interfaces.settings import make_settings

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deepwell.inference.deep_gp_sghmc import Progress
+from deepwell.inference.run import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -75,6 +75,10 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             for name, value in self.get_params(deep=False).items()
             if name not in ("preset", "random_state", "verbose")
         }
+        if hasattr(self, "feature_names_in_"):
+            import pandas as pd
+
+            inputs = pd.DataFrame(inputs, columns=self.feature_names_in_)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_ = fit(
             inputs,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepwell.data.errors import InputError
-from deepwell.inference.deep_gp_sghmc import Config
+from deepwell.inference.problem import Config
 from deepwell.inference.sghmc import Dynamics
 from deepwell.model.deep_gp import OBJECTIVES
 from deepwell.model.initialise import Architecture

@@ -47,10 +47,10 @@ class DeepGP(eqx.Module):
         Layers with equally many inducing points are factorised as one batch.
         """
         found: dict[int, InverseFactor] = {}
-        for size in {layer.num_inducing for layer in self.layers}:
-            members = [i for i, layer in enumerate(self.layers) if layer.num_inducing == size]
+        for kind in dict.fromkeys((layer.num_inducing, layer.jitter) for layer in self.layers):
+            members = [i for i, layer in enumerate(self.layers) if (layer.num_inducing, layer.jitter) == kind]
             grams = jnp.stack([self.layers[i].gram() for i in members])
-            batch = jax.vmap(inverse_cholesky, (0, None))(grams, self.layers[0].jitter)
+            batch = jax.vmap(inverse_cholesky, (0, None))(grams, kind[1])
             found |= {i: jax.tree.map(lambda x, place=place: x[place], batch) for place, i in enumerate(members)}
         return tuple(found[i] for i in range(self.depth))
 

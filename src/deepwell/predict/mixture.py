@@ -8,7 +8,7 @@ from scipy import special
 from deepwell.data.errors import InputError
 from deepwell.data.scaling import Scaling
 
-ROWS_AT_ONCE = 4096
+COMPONENTS_AT_ONCE = 400_000
 NEWTON_STEPS = 60
 
 
@@ -127,8 +127,9 @@ class Mixture:
         return self.scaling.standardise(values)
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        for start in range(0, len(self), max(1, ROWS_AT_ONCE * 100 // len(self.means))):
-            rows = slice(start, start + max(1, ROWS_AT_ONCE * 100 // len(self.means)))
+        size = max(1, COMPONENTS_AT_ONCE // len(self.means))
+        for start in range(0, len(self), size):
+            rows = slice(start, start + size)
             means = self.means[:, rows].astype(np.float64)
             variances = self.function_variances[:, rows].astype(np.float64) + self._noise()
             yield rows, means, np.broadcast_to(variances, means.shape)

@@ -1,0 +1,85 @@
+"""Where the deep GP meets inference: settings of a run, theta and v as vectors, the density of v on a minibatch."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from deepwell.data.rows import Rows, minibatch
+from deepwell.inference.mcem import Density, Target
+from deepwell.inference.sghmc import Dynamics
+from deepwell.model.deep_gp import Batch, DeepGP, Objective, log_likelihood, log_prior_outputs
+from deepwell.model.linalg import InverseFactor
+from deepwell.model.priors import Priors, log_prior
+
+Flat = Float[Array, " k"]
+"""A pytree ravelled into one vector: one fused update instead of one a leaf compiles much faster."""
+
+
+class Config(NamedTuple):
+    """Everything that shapes the compiled programs; hashable, so equal settings compile once."""
+
+    objective: Objective
+    inner_samples: int
+    batch_size: int | None  # None: all rows
+    dynamics: Dynamics
+    shortest_window: int  # floor under the window of the preconditioner; 0: as published
+    burn_in: int
+    window_size: int
+    learning_rate: float
+    final_learning_rate: float
+    priors: Priors | None
+    num_chains: int
+    num_samples: int  # of each chain
+    spacing: int
+
+
+class Problem(NamedTuple):
+    """A model in two trees: where theta starts, and the constants. Inference moves theta as one vector."""
+
+    theta: DeepGP
+    constants: DeepGP
+
+    @property
+    def initial(self) -> DeepGP:
+        return eqx.combine(self.theta, self.constants)
+
+    def model(self, theta: Flat) -> DeepGP:
+        _, unravel = ravel_pytree(self.theta)
+        return eqx.combine(unravel(theta), self.constants)
+
+
+def target(config: Config, problem: Problem, rows: Rows) -> Target:
+    """log p(y, v | theta) / N on a minibatch; the watched value is the mean log-likelihood of its rows."""
+
+    def prepare(theta: Flat) -> tuple[InverseFactor, ...]:
+        return problem.model(theta).factors()
+
+    def density(key: PRNGKeyArray, theta: Flat, factors: tuple[InverseFactor, ...]) -> Density:
+        model = problem.model(theta)
+        (X, y), weight = minibatch(key, (rows.X, rows.y), rows.num_data, config.batch_size)
+        batch = Batch(model.layers[0].project(factors[0], X), y, weight)
+        prior = 0.0 if config.priors is None else log_prior(model, problem.initial, config.priors)
+        return density_of_v(config, model, factors, batch, rows.num_data, prior)
+
+    return Target(prepare, density)
+
+
+def density_of_v(
+    config: Config,
+    model: DeepGP,
+    factors: tuple[InverseFactor, ...],
+    batch: Batch,
+    num_data: Int[Array, ""],
+    prior: Array | float = 0.0,
+) -> Density:
+    """(key, v) -> (mean log-likelihood of the batch + (log p(v) + log prior of theta) / N, mean log-likelihood)."""
+    _, unravel = ravel_pytree(model.zero_outputs())
+
+    def density(key: PRNGKeyArray, flat: Flat) -> tuple[Array, Array]:
+        v = unravel(flat)
+        fit = log_likelihood(key, model, factors, v, batch, config.objective, config.inner_samples)
+        return fit + (log_prior_outputs(v) + prior) / num_data.astype(fit.dtype), fit
+
+    return density
