@@ -91,6 +91,13 @@ def test_every_choice_of_the_model_fits():
     assert [layer.num_inducing for layer in model.posterior.model.layers] == [8, 6]
 
 
+def test_with_everything_fixed_only_the_sampler_moves():
+    X, y = table(40)
+    model = deepwell.fit(X, y, fixed=["*"], **TINY)
+    assert np.exp(model.posterior.model.likelihood.log_noise_variance[0]) == pytest.approx(0.01, rel=1e-5)
+    assert np.std(model.posterior.samples[0]) > 0
+
+
 def test_double_precision_when_enabled():
     X, y = table(40)
     with jax.enable_x64(True):
@@ -180,6 +187,8 @@ def test_bad_input_is_refused_with_the_culprit_named(X, y, settings, message):
 
 
 def test_wrong_columns_at_predict_are_refused(fitted):
+    with pytest.raises(InputError, match="no column 'east': the table has north, up, west"):
+        fitted.predict(pd.DataFrame(np.zeros((2, 3)), columns=["north", "up", "west"]))
     with pytest.raises(InputError, match="X has 2 columns, but the model was fitted on 3: north, east, up"):
         fitted.predict(np.zeros((4, 2)))
     with pytest.raises(InputError, match="missing value"):

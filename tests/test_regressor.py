@@ -33,6 +33,7 @@ def test_answers_come_from_the_fitted_model(data):
     np.testing.assert_array_equal(mean, regressor.predict_dist(X).mean)
     np.testing.assert_array_equal(std, regressor.predict_dist(X).std)
     assert list(regressor.feature_names_in_) == ["a", "b"]
+    assert regressor.model_.feature_names == ("a", "b")
     draws = regressor.sample_y(X, n_samples=4000, random_state=1)
     assert draws.shape == (60, 4000)
     np.testing.assert_allclose(draws.mean(1), mean, atol=0.2)
