@@ -17,7 +17,7 @@ from deepwell.model.means import Identity, Zero
 
 CONFIG = Config(
     objective="predictive", inner_samples=1, batch_size=None, dynamics=Dynamics(), shortest_window=0, burn_in=1,
-    window_size=300, learning_rate=0.01, final_learning_rate=0.01, priors=None, num_chains=1, num_samples=1,
+    window_size=300, learning_rate=0.01, priors=None, num_chains=1, num_samples=1,
     spacing=1,
 )  # fmt: skip
 

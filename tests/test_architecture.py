@@ -46,7 +46,7 @@ def test_importing_deepwell_is_light():
     assert not new & HEAVY
 
 
-def test_the_core_fits_without_sklearn_matplotlib_and_rich():
+def test_the_core_fits_without_sklearn_matplotlib_arviz_and_blackjax():
     code = (
         "import sys\n"
         "for name in ('sklearn', 'matplotlib', 'arviz', 'blackjax'): sys.modules[name] = None\n"

@@ -100,6 +100,10 @@ BAD = {
     "not a model": (["predict", "t.csv", "t.csv", "--out", "p2.csv"], "is not a deepwell model file"),
     "missing input": (["predict", "m.deepwell", "single.csv", "--out", "p2.csv"], "no column 'a'"),
     "odd output": (["predict", "m.deepwell", "t.csv", "--out", "p.xlsx"], "not a kind of table deepwell writes"),
+    "repeated target": (["fit", "t.csv", "--target", "y", "--target", "y", "--out", "x.deepwell"], "more than once"),
+    "broken gzip": (["fit", "broken.csv.gz", "--target", "y", "--out", "x.deepwell"], "cannot be read as a table"),
+    "bad seed": (["evaluate", "t.csv", "--target", "y", "--seed", "-1"], "seed=-1"),
+    "demo on a file": (["demo", "--out", "t.csv"], "cannot make the folder"),
     "no split": (["evaluate", "t.csv", "--target", "y", "--splits", "0"], "at least one split"),
     "test size": (["evaluate", "t.csv", "--target", "y", "--test-size", "1.5"], "test_size=1.5"),
 }  # fmt: skip
@@ -110,6 +114,9 @@ def test_bad_input_ends_in_one_sentence(folder, monkeypatch, name):
     monkeypatch.chdir(folder)
     (folder / "empty.csv").write_text("")
     (folder / "t.xlsx").write_text("")
+    content = bytearray((folder / "t.csv.gz").read_bytes())
+    content[20:60] = bytes(40)
+    (folder / "broken.csv.gz").write_bytes(content)
     (folder / "ragged.csv").write_text("a,y\n1,2\n1,2,3\n")
     (folder / "binary.csv").write_bytes(b"a,y\n\xff\xfe,1\n")
     (folder / "fake.parquet").write_text("a,y\n1,2\n")

@@ -1,9 +1,13 @@
+import dataclasses
+
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from problems import features_and_variance, quadratic
 
 import deepwell
 from deepwell import DeepwellFileError, InputError
@@ -47,7 +51,10 @@ def test_a_rows_prediction_depends_on_that_row_alone(fitted):
     mean, std = fitted.predict(X, return_std=True)
     order = np.random.default_rng(4).permutation(700)
     np.testing.assert_array_equal(fitted.predict(X[order], return_std=True), (mean[order], std[order]))
-    np.testing.assert_array_equal(fitted.predict(X[650:653]), mean[650:653])
+    for part in (slice(650, 653), slice(5, 6)):
+        np.testing.assert_array_equal(fitted.predict(X[part], return_std=True), (mean[part], std[part]))
+        interval = np.array(fitted.predict_dist(X).interval(0.9))
+        np.testing.assert_array_equal(fitted.predict_dist(X[part]).interval(0.9), interval[:, part])
     dist = fitted.predict_dist(X)
     np.testing.assert_allclose(dist.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(dist.std, std, rtol=1e-12)
@@ -62,7 +69,10 @@ def test_units_and_offsets_do_not_matter():
 
 
 def test_columns_are_matched_by_name(fitted):
-    X, _ = table()
+    X, y = table()
+    plain_names = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    other = deepwell.fit(plain_names, y, **TINY)
+    np.testing.assert_array_equal(other.predict(plain_names[["x2", "x0", "x1"]]), fitted.predict(X))
     frame = pd.DataFrame(X, columns=["north", "east", "up"])
     shuffled = frame[["up", "north", "east"]].assign(extra=0.0)
     np.testing.assert_array_equal(fitted.predict(shuffled), fitted.predict(frame))
@@ -89,6 +99,52 @@ def test_every_choice_of_the_model_fits():
     assert np.all(np.isfinite(model.predict(X, return_std=True)))
     np.testing.assert_allclose(np.exp(model.posterior.model.likelihood.log_noise_variance), 0.5, rtol=1e-6)
     assert [layer.num_inducing for layer in model.posterior.model.layers] == [8, 6]
+
+
+def test_a_whole_fit_at_depth_one_has_the_closed_form_posterior():
+    """theta fixed: mean and variance of the function against the exact FITC posterior at the fitted Z."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((64, 1))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(64)
+    model = deepwell.fit(
+        X, y, depth=1, num_inducing=8, fixed=["*"], noise_variance=0.2, num_chains=16, burn_in=3000, num_samples=100,
+        spacing=50, step_size=0.05,
+    )  # fmt: skip
+    gp = model.posterior.model
+    q = quadratic(gp, model.x_scaling.standardise(X), model.y_scaling.standardise(y[:, None]), "predictive")
+    grid = np.linspace(-2, 2, 15)[:, None]
+    features, variance = features_and_variance(gp, model.x_scaling.standardise(grid))
+    scale = model.y_scaling.scale[0]
+    exact_mean = model.y_scaling.offset[0] + scale * features @ np.linalg.solve(q.H, q.b)
+    exact_variance = scale**2 * (np.sum(features * np.linalg.solve(q.H, features.T).T, 1) / 64 + variance)
+    prediction = model.predict_dist(grid)
+    assert np.max(np.abs(prediction.mean - exact_mean) / np.sqrt(exact_variance)) < 0.15
+    np.testing.assert_allclose(prediction.function_var, exact_variance, rtol=0.2)
+    np.testing.assert_allclose(prediction.noise_var, 0.2 * scale**2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "se*linear", "matern12"])
+@pytest.mark.parametrize("rows", [1, 60])
+def test_kernels_whose_variance_can_vanish_learn_without_a_refused_step(kernel, rows):
+    X, y = table(rows, 2)
+    model = deepwell.fit(X, y, kernel=kernel, **TINY)
+    assert (model.refused_moves, model.refused_updates, model.troubles()) == (0, 0, "")
+    assert np.all(np.isfinite(model.predict(X, return_std=True)))
+
+
+def test_troubles_are_told(fitted):
+    troubled = dataclasses.replace(fitted, refused_updates=3, jitter_retries=2)
+    assert "3 hyperparameter steps were refused because they left the finite numbers" in troubled.troubles()
+    assert "100 times the usual jitter" in troubled.troubles()
+    assert fitted.troubles() == ""
+
+
+def test_settings_given_as_numpy_numbers_can_be_saved(tmp_path):
+    X, y = table(40)
+    numpys = {"depth": np.int64(2), "num_inducing": np.array([8, 6]), "learning_rate": np.float32(0.01)}
+    model = deepwell.fit(X, y, **{**TINY, **numpys})
+    model.save(tmp_path / "m.deepwell")
+    assert deepwell.load(tmp_path / "m.deepwell").settings.num_inducing == (8, 6)
 
 
 def test_with_everything_fixed_only_the_sampler_moves():
@@ -124,7 +180,7 @@ def test_nasty_tables_are_fitted_without_nan(name):
     X, y = NASTY[name]
     model = deepwell.fit(X, y, **TINY)
     far = X + 1e6 * (1.0 + np.abs(X))
-    for inputs in (X, far):
+    for inputs in (X, far, np.full_like(X, 1e300)):
         mean, std = model.predict(inputs, return_std=True)
         assert np.all(np.isfinite(mean))
         assert np.all(std > 0)
@@ -161,6 +217,17 @@ def with_value(value, row=4, column=1):
         (pd.DataFrame({"a": ["red"] * 20, "b": Y2}), Y2, {}, "column 'a' of X holds 'red'"),
         (pd.DataFrame({"a": pd.date_range("2020", periods=20)}), Y2, {}, "column 'a' of X holds dates"),
         (X2.astype(complex), Y2, {}, "complex"),
+        (pd.DataFrame(X2, columns=["a", "a"]), Y2, {}, "more than one column named 'a'"),
+        (
+            pd.DataFrame({"a": pd.array([True, None] * 10, "boolean")}),
+            Y2,
+            {},
+            "'a' of X has a missing value .* in row 1",
+        ),
+        (scipy.sparse.csr_matrix(X2), Y2, {}, "X is a sparse matrix"),
+        (np.ma.masked_array(X2, X2 > 0), Y2, {}, "X is a masked array"),
+        ([[1.0, 2.0], [3.0]], Y2[:2], {}, "rows differ in length"),
+        ([[10**400]] * 20, Y2, {}, "which is not a number"),
         (np.empty((0, 2)), np.empty(0), {}, "X has no rows"),
         (np.empty((20, 0)), Y2, {}, "X has no columns"),
         (np.zeros(20), Y2, {}, "X must have two dimensions"),
@@ -178,6 +245,9 @@ def with_value(value, row=4, column=1):
         (X2, Y2, {"jitter": 2.0}, "jitter=2.0 must lie between"),
         (X2, Y2, {"shortest_window": -1}, "shortest_window=-1"),
         (X2, Y2, {"fixed": ["noise"]}, "matches no parameter"),
+        (X2, Y2, {"fixed": "likelihood.*"}, "must be a list of parameter names"),
+        (X2, Y2, {"priors": "no"}, "priors='no' must be True or False"),
+        (X2, Y2, {"preset": ["quick"]}, "unknown preset"),
         (X2, Y2, {"seed": -1}, "seed=-1"),
     ],
 )
@@ -205,7 +275,7 @@ def test_paper_preset_is_the_papers():
         False,
         0,
     )
-    assert (s.step_size, s.friction, s.learning_rate, s.final_learning_rate) == (0.01, 0.05, 0.01, 0.01)
+    assert (s.step_size, s.friction, s.learning_rate) == (0.01, 0.05, 0.01)
     assert set(PRESETS) == {"default", "best", "paper", "quick"}
 
 

@@ -57,6 +57,13 @@ def test_gram_matrices_are_positive_semidefinite(expression, seed):
     assert np.linalg.eigvalsh(gram).min() > -1e-6
 
 
+@pytest.mark.parametrize("name", kernels.KERNEL_NAMES)
+def test_diagonals_are_exact_in_single_precision(name):
+    points = jnp.asarray(3.0 * np.random.default_rng(0).standard_normal((40, 13)), jnp.float32)
+    kernel = kernels.make_kernel(name, 13, 1.0, 1.0)
+    np.testing.assert_allclose(np.diag(kernel(points, points)), kernel.diag(points), rtol=3e-6)
+
+
 @pytest.mark.parametrize("name", ["matern12", "matern32", "matern52", "se"])
 def test_gradients_are_finite_where_points_coincide(name):
     kernel = kernels.make_kernel(name, 3, 1.0, 1.0)

@@ -117,6 +117,19 @@ def test_blocks_of_rows_give_the_same_answers(monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_extreme_units_have_a_standard_deviation(scale):
+    m = mixture(offset=0.0, scale=scale)
+    assert np.all(np.isfinite(m.std))
+    np.testing.assert_allclose(m.std / scale, mixture(offset=0.0, scale=1.0).std)
+
+
+def test_a_function_known_exactly_has_no_variance():
+    m = mixture(samples=1)
+    known = Mixture(m.means, np.zeros_like(m.means), m.noise_variances, m.scaling, True)
+    np.testing.assert_array_equal(known.function_var, 0.0)
+
+
 def test_bad_questions_get_a_sentence():
     m = mixture()
     with pytest.raises(InputError, match="strictly between 0 and 1"):
@@ -152,3 +165,4 @@ def test_split_r_hat_tells_mixed_chains_from_stuck_and_drifting_ones():
     assert not diagnose(drifting).converged
     assert "run longer" in str(diagnose(drifting))
     np.testing.assert_array_equal(split_r_hat(np.zeros((2, 8, 1))), 1.0)
+    assert "too few" in str(diagnose(mixed[:, :3]))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -68,6 +69,17 @@ def test_inside_sklearns_tools(data):
     assert len(cross_val_score(piped, X, y, cv=2)) == 2
     search = GridSearchCV(DeepGPRegressor(**TINY), {"depth": [1, 2]}, cv=2).fit(X, y)
     assert search.best_params_["depth"] in (1, 2)
+
+
+def test_bad_input_is_named_and_a_failed_fit_is_no_fit(data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"column 'b' of X has a missing value .NaN. in row 3"):
+        DeepGPRegressor(**TINY).fit(X.assign(b=np.where(np.arange(60) == 3, np.nan, 0.0)), y)
+    failed = DeepGPRegressor(preset="none")
+    with pytest.raises(ValueError, match="unknown preset"):
+        failed.fit(X, y)
+    with pytest.raises(NotFittedError):
+        failed.predict(X)
 
 
 def test_a_bad_parameter_is_named(data):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,11 +96,12 @@ def predict(
     import numpy as np
     import pandas as pd
 
-    from deepwell.data.tables import read_table, write_table
+    from deepwell.data.tables import check_writable_kind, read_table, write_table
     from deepwell.interfaces.files import load
 
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
+        check_writable_kind(out)
         fitted = load(model)
         inputs = read_table(table)
         columns: dict[str, list[np.ndarray]] = {}
@@ -160,6 +162,7 @@ def evaluate(
 
 def main() -> None:
     """Entry point."""
+    warnings.showwarning = lambda message, *_, **__: typer.echo(f"deepwell: warning: {message}", err=True)
     app()
 
 

@@ -66,7 +66,7 @@ def _fetch(name: str, source: OnlineSource) -> Dataset:
         raise InputError(f"fetching {name} needs scikit-learn; without it, {way_out}") from error
     try:
         table = fetch_openml(data_id=source.data_id, as_frame=True, parser="liac-arff", target_column=None).data
-        X = table.drop(columns=[source.target, *source.leave_out]).astype(float)
+        X = table.drop(columns=source.target).drop(columns=list(source.leave_out), errors="ignore").astype(float)
         y = table[source.target].astype(float)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{name} could not be fetched from OpenML ({error}); {way_out}") from error

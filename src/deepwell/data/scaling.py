@@ -12,7 +12,8 @@ class Scaling(NamedTuple):
     scale: np.ndarray
 
     def standardise(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, np.float64) - self.offset) / self.scale
+        with np.errstate(over="ignore"):  # what is too far for float64 is infinitely far
+            return (np.asarray(x, np.float64) - self.offset) / self.scale
 
     def restore(self, x: np.ndarray) -> np.ndarray:
         return self.offset + self.scale * np.asarray(x, np.float64)

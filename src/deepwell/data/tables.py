@@ -1,5 +1,6 @@
 """Tables in, float64 matrices out: every refusal names the column, row or value that caused it."""
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from deepwell.data.errors import InputError
+
+CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
 
 
 def read_table(path: str | Path) -> Any:
@@ -18,11 +21,18 @@ def read_table(path: str | Path) -> Any:
         raise InputError(f"no such file: {path}")
     name = path.name.lower()
     try:
-        if name.endswith((".parquet", ".pq")):
+        if name.endswith(PARQUET):
             return _read_parquet(path)
-        if name.endswith((".csv", ".csv.gz")):
+        if name.endswith(CSV):
             return pd.read_csv(path)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError, EOFError) as error:
+    except (
+        pd.errors.ParserError,
+        pd.errors.EmptyDataError,
+        UnicodeDecodeError,
+        OSError,
+        EOFError,
+        zlib.error,
+    ) as error:
         raise InputError(f"{path} cannot be read as a table: {error}") from error
     raise InputError(f"{path} is not a table deepwell reads: use .csv, .csv.gz or .parquet")
 
@@ -48,11 +58,27 @@ def column(table: Any, name: str) -> int:
 
 def split_target(table: Any, targets: Sequence[str]) -> tuple[Any, Any]:
     """(inputs, targets) of a DataFrame."""
+    if len(set(targets)) < len(targets):
+        raise InputError(f"a target is named more than once: {', '.join(targets)}")
     positions = [column(table, target) for target in targets]
     rest = [i for i in range(table.shape[1]) if i not in positions]
     if not rest:
         raise InputError("the table has no input column besides the target")
     return table.iloc[:, rest], table.iloc[:, positions]
+
+
+def is_frame(values: Any) -> bool:
+    """Whether this is a table with named columns, like a pandas DataFrame."""
+    return hasattr(values, "columns") and hasattr(values, "iloc")
+
+
+def to_matrices(X: Any, y: Any) -> tuple[np.ndarray, list[str], np.ndarray, list[str]]:
+    """Inputs, their names, targets, their names, with as many rows of one as of the other."""
+    inputs, feature_names = to_matrix(X, "X")
+    targets, target_names = to_matrix(y, "y")
+    if len(inputs) != len(targets):
+        raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")
+    return inputs, feature_names, targets, target_names
 
 
 def default_names(count: int, what: str) -> list[str]:
@@ -62,11 +88,14 @@ def default_names(count: int, what: str) -> list[str]:
 
 def to_matrix(values: Any, what: str) -> tuple[np.ndarray, list[str]]:
     """A finite float64 matrix and its column names; ``what`` is "X" or "y", and y may be one column alone."""
-    if hasattr(values, "columns"):  # a DataFrame
+    if is_frame(values):
         names = [str(c) for c in values.columns]
         columns = [values.iloc[:, i].to_numpy() for i in range(len(names))]
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise InputError(f"{what} has more than one column named {repeated[0]!r}")
     else:
-        array = np.asarray(values)
+        array = _to_array(values, what)
         if array.ndim == 1 and what == "y":
             array = array[:, None]
         if array.ndim != 2:
@@ -75,13 +104,24 @@ def to_matrix(values: Any, what: str) -> tuple[np.ndarray, list[str]]:
         if what == "y" and getattr(values, "name", None) is not None:  # a named Series
             names = [str(values.name)]
         columns = list(array.T)
-    if len(values) == 0:
-        raise InputError(f"{what} has no rows")
     if not columns:
         raise InputError(f"{what} has no columns")
+    if len(columns[0]) == 0:
+        raise InputError(f"{what} has no rows")
     matrix = np.stack([_numbers(column, name, what) for column, name in zip(columns, names, strict=True)], axis=1)
     _require_finite(matrix, names, what)
     return matrix, names
+
+
+def _to_array(values: Any, what: str) -> np.ndarray:
+    if hasattr(values, "toarray"):
+        raise InputError(f"{what} is a sparse matrix: pass {what}.toarray()")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{what} is a masked array with masked values: fill or drop them first")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{what} is not a table: its rows differ in length") from error
 
 
 def _numbers(values: np.ndarray, name: str, what: str) -> np.ndarray:
@@ -91,8 +131,10 @@ def _numbers(values: np.ndarray, name: str, what: str) -> np.ndarray:
         raise InputError(f"column {name!r} of {what} holds dates or durations: turn them into numbers first")
     try:
         return values.astype(np.float64)
-    except (TypeError, ValueError):
-        culprit = next(v for v in values if not _is_number(v))
+    except (TypeError, ValueError, OverflowError):
+        row, culprit = next((i, v) for i, v in enumerate(values) if not _is_number(v))
+        if type(culprit).__name__ in ("NAType", "NoneType", "NaTType"):
+            raise InputError(f"column {name!r} of {what} has a missing value (NaN) in row {row}") from None
         raise InputError(
             f"column {name!r} of {what} holds {culprit!r}, which is not a number: encode it first"
         ) from None
@@ -101,7 +143,7 @@ def _numbers(values: np.ndarray, name: str, what: str) -> np.ndarray:
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -128,17 +170,21 @@ def align_columns(table: Any, expected: Sequence[str]) -> Any:
     return table.iloc[:, [column(table, name) for name in expected]]
 
 
+def check_writable_kind(path: Path) -> None:
+    """Refuse a file ending that ``write_table`` does not know."""
+    if not path.name.lower().endswith((*CSV, *PARQUET)):
+        raise InputError(f"{path} is not a kind of table deepwell writes: use .csv, .csv.gz or .parquet")
+
+
 def write_table(table: Any, path: str | Path) -> None:
     """Write a DataFrame as CSV, gzipped CSV or Parquet, by the file's ending, without its index."""
     path = Path(path)
-    name = path.name.lower()
+    check_writable_kind(path)
     try:
-        if name.endswith((".parquet", ".pq")):
+        if path.name.lower().endswith(PARQUET):
             table.to_parquet(path, index=False)
-        elif name.endswith((".csv", ".csv.gz")):
-            table.to_csv(path, index=False)
         else:
-            raise InputError(f"{path} is not a kind of table deepwell writes: use .csv, .csv.gz or .parquet")
+            table.to_csv(path, index=False)
     except ImportError as error:
         raise InputError(f"writing {path} needs pyarrow: pip install 'deepwell[parquet]'") from error
     except OSError as error:

@@ -1,18 +1,16 @@
 """Scores over repeated train-test splits: the protocol behind ``deepwell evaluate``."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
-from deepwell.data.tables import to_matrix
-from deepwell.interfaces.fitting import fit
+from deepwell.data.tables import to_matrices
+from deepwell.interfaces.fitting import checked_seed, fit
 from deepwell.predict.metrics import SCORES, scores
-
-Row = dict[str, Any]
 
 
 def evaluate(
@@ -22,7 +20,6 @@ def evaluate(
     *,
     seed: int = 0,
     test_size: float = 0.2,
-    on_split: Callable[[Row], None] = lambda row: None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Fit on each split's training rows and score its test rows, in the units of y.
@@ -32,10 +29,10 @@ def evaluate(
     """
     if not 0.0 < test_size < 1.0:
         raise InputError(f"test_size={test_size!r} must lie strictly between 0 and 1")
-    inputs, _ = to_matrix(X, "X")
-    targets, _ = to_matrix(y, "y")
-    if len(inputs) != len(targets):
-        raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")
+    if not splits:
+        raise InputError("there must be at least one split")
+    seed = checked_seed(seed)
+    inputs, _, targets, _ = to_matrices(X, y)
     targets = targets[:, 0] if targets.shape[1] == 1 else targets
     rows = []
     for split in splits:
@@ -46,8 +43,6 @@ def evaluate(
         model = fit(inputs[train], targets[train], seed=seed + split, **settings)
         prediction = model.predict_dist(inputs[test])
         seconds = time.perf_counter() - started
-        row = {"split": split, **scores(prediction, targets[test]), "seconds": seconds}
-        rows.append(row)
-        on_split(row)
+        rows.append({"split": split, **scores(prediction, targets[test]), "seconds": seconds})
     mean = {name: float(np.mean([row[name] for row in rows])) for name in (*SCORES, "seconds")}
     return {"splits": rows, "mean": mean}

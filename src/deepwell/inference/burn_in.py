@@ -23,15 +23,10 @@ class Tuned(NamedTuple):
 
 
 def optimiser(config: Config) -> Any:
-    """Adam; the rate is constant for the first half of burn-in, then falls geometrically to its final value."""
+    """Adam at a constant rate, as in the paper."""
     import optax
 
-    half = max(config.burn_in // 2, 1)
-    decay = config.final_learning_rate / config.learning_rate
-    schedule = optax.exponential_decay(
-        config.learning_rate, half, decay, transition_begin=half, end_value=config.final_learning_rate
-    )
-    return optax.adam(config.learning_rate if decay == 1.0 else schedule)
+    return optax.adam(config.learning_rate)
 
 
 def move(

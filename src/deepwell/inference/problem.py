@@ -28,7 +28,6 @@ class Config(NamedTuple):
     burn_in: int
     window_size: int
     learning_rate: float
-    final_learning_rate: float
     priors: Priors | None
     num_chains: int
     num_samples: int  # of each chain

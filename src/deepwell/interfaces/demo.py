@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
 from deepwell.interfaces import plots
 from deepwell.interfaces.fitting import fit
@@ -18,6 +19,10 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
     """Fit, score, and draw ``deepwell.png`` in ``folder``; returns the scores by model."""
     from sklearn.datasets import load_diabetes
 
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror}") from error
     table = load_diabetes(as_frame=True, scaled=False)
     train, test = split_rows(len(table.data), split=0)
     X, y = table.data, table.target.to_numpy()
@@ -30,7 +35,6 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
 
     x, noisy = step_data()
     by_depth = {depth: fit(x[:, None], noisy, verbose=verbose, **{**STEP, "depth": depth}) for depth in (1, 2)}
-    folder.mkdir(parents=True, exist_ok=True)
     _draw(folder / "deepwell.png", x, noisy, by_depth, prediction, y[test])
     model.save(folder / "diabetes.deepwell")
     return result

@@ -34,7 +34,7 @@ _KNOWN: tuple[type[eqx.Module], ...] = (
 )  # fmt: skip
 CLASSES = {cls.__name__: cls for cls in _KNOWN}
 PLAIN = (
-    "feature_names", "target_names", "single_target", "preset", "seed", "num_rows", "trace", "refused_moves",
+    "feature_names", "named", "target_names", "single_target", "preset", "seed", "num_rows", "trace", "refused_moves",
     "refused_updates", "jitter_retries", "seconds",
 )  # fmt: skip
 

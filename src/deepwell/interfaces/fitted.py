@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from deepwell.data.scaling import Scaling
-from deepwell.data.tables import align_columns, check_columns, default_names, to_matrix
+from deepwell.data.tables import align_columns, check_columns, is_frame, to_matrix
 from deepwell.interfaces.settings import Settings
 from deepwell.predict.diagnostics import Diagnosis, diagnose
 from deepwell.predict.mixture import Mixture
 from deepwell.predict.posterior import Posterior, components
+
+FARTHEST = 1e15
+"""Standardised inputs are cut here: farther ones would overflow float32, and all are equally far from the data."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class FittedModel:
     x_scaling: Scaling
     y_scaling: Scaling
     feature_names: tuple[str, ...]
+    named: bool
+    """Whether X had column names: then a DataFrame is matched by name, otherwise by position."""
     target_names: tuple[str, ...]
     single_target: bool
     settings: Settings
@@ -73,10 +78,9 @@ class FittedModel:
     def troubles(self) -> str:
         """What went wrong numerically during the fit, in one sentence; empty if nothing did."""
         found = []
-        if self.refused_moves:
-            found.append(f"{self.refused_moves} sampler steps were refused because they left the finite numbers")
-        if self.refused_updates:
-            found.append(f"{self.refused_updates} hyperparameter steps were refused for the same reason")
+        for count, kind in ((self.refused_moves, "sampler"), (self.refused_updates, "hyperparameter")):
+            if count:
+                found.append(f"{count} {kind} steps were refused because they left the finite numbers")
         if self.jitter_retries:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
         return "; ".join(found)
@@ -86,8 +90,8 @@ class FittedModel:
         return Mixture(means, variances, noise, self.y_scaling, self.single_target)
 
     def _standardised(self, X: Any) -> np.ndarray:
-        if hasattr(X, "columns") and list(self.feature_names) != default_names(len(self.feature_names), "X"):
+        if self.named and is_frame(X):
             X = align_columns(X, self.feature_names)
         matrix, _ = to_matrix(X, "X")
         check_columns(self.feature_names, matrix.shape[1])
-        return self.x_scaling.standardise(matrix)
+        return np.clip(self.x_scaling.standardise(matrix), -FARTHEST, FARTHEST)

@@ -10,7 +10,7 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.rows import to_rows
 from deepwell.data.scaling import fit_scaling
-from deepwell.data.tables import to_matrix
+from deepwell.data.tables import is_frame, to_matrices
 from deepwell.inference.problem import Problem
 from deepwell.inference.run import Progress, run
 from deepwell.interfaces.fitted import FittedModel
@@ -19,6 +19,9 @@ from deepwell.interfaces.settings import make_settings
 from deepwell.model.deep_gp import split_parameters
 from deepwell.model.initialise import initial_model
 from deepwell.predict.posterior import with_noise
+
+STREAM = 0xDEE9
+"""Sets the random numbers of a fit apart from those of a split with the same seed."""
 
 
 def fit(
@@ -38,14 +41,11 @@ def fit(
     ``verbose`` shows a bar.
     """
     chosen = make_settings(preset, **settings)
-    inputs, feature_names = to_matrix(X, "X")
-    targets, target_names = to_matrix(y, "y")
-    if len(inputs) != len(targets):
-        raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")
-    seed = _checked_seed(seed)
+    inputs, feature_names, targets, target_names = to_matrices(X, y)
+    seed = checked_seed(seed)
 
     started = time.perf_counter()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([STREAM, seed])
     x_scaling, y_scaling = fit_scaling(inputs), fit_scaling(targets)
     standard_X, standard_y = x_scaling.standardise(inputs), y_scaling.standardise(targets)
     architecture = chosen.architecture(inputs.shape[1])
@@ -65,6 +65,7 @@ def fit(
         x_scaling=x_scaling,
         y_scaling=y_scaling,
         feature_names=tuple(feature_names),
+        named=is_frame(X),
         target_names=tuple(target_names),
         single_target=np.ndim(y) == 1,
         settings=chosen,
@@ -82,7 +83,8 @@ def fit(
     return fitted
 
 
-def _checked_seed(seed: Any) -> int:
+def checked_seed(seed: Any) -> int:
+    """A seed that numpy and JAX both take."""
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= seed < 2**32:
         raise InputError(f"seed={seed!r} must be an integer from 0 to {2**32 - 1}")
     return int(seed)

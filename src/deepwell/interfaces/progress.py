@@ -62,10 +62,11 @@ def _lines() -> Progress:
 
     def listener(phase: str, done: int, total: int, log_likelihood: float) -> None:
         speed = rate.update(done)
+        left = f"{(total - done) / float(speed):.0f} s left" if speed not in ("-", "0") else "- s left"
         now = time.monotonic()
         if now - last[0] >= SECONDS_BETWEEN_LINES or done == total:
             last[0] = now
-            print(f"{phase} {done}/{total}, {speed} it/s, log-likelihood {log_likelihood:.3f}", file=sys.stderr)
+            print(f"{phase} {done}/{total}, {speed} it/s, {left}, log-likelihood {log_likelihood:.3f}", file=sys.stderr)
 
     return listener
 

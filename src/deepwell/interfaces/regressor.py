@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deepwell.data.tables import is_frame, to_matrix
 from deepwell.interfaces.fitting import fit
 from deepwell.predict.mixture import Mixture
 
@@ -41,6 +42,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         learning_rate: float | None = None,
         step_size: float | None = None,
         friction: float | None = None,
+        subtract_gradient_noise: bool | None = None,
         fixed: Any = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -63,12 +65,15 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.learning_rate = learning_rate
         self.step_size = step_size
         self.friction = friction
+        self.subtract_gradient_noise = subtract_gradient_noise
         self.fixed = fixed
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> "DeepGPRegressor":
         """Fit to X (rows, columns) and y (rows,) or (rows, targets)."""
+        if is_frame(X):
+            to_matrix(X, "X")  # an error that names the column, where scikit-learn's does not
         inputs, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         settings = {
             name.replace("n_", "num_", 1) if name.startswith("n_") else name: value
@@ -106,5 +111,5 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.moveaxis(self.predict_dist(X).sample(n_samples, seed), 0, -1)
 
     def _validated(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return validate_data(self, X, dtype=np.float64, reset=False)

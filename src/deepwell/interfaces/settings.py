@@ -51,8 +51,6 @@ class Settings:
     """Window of Moving Window MCEM."""
     learning_rate: float = 0.01
     """Adam's rate for the hyperparameters."""
-    final_learning_rate: float = 0.01
-    """What the rate falls to over the second half of burn-in."""
     step_size: float = 0.02
     """epsilon of SGHMC."""
     friction: float = 0.05
@@ -97,7 +95,6 @@ class Settings:
             burn_in=self.burn_in,
             window_size=self.window_size,
             learning_rate=self.learning_rate,
-            final_learning_rate=self.final_learning_rate,
             priors=Priors() if self.priors else None,
             num_chains=self.num_chains,
             num_samples=self.num_samples,
@@ -129,7 +126,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "spacing": 10,
         "window_size": 100,
         "learning_rate": 0.02,
-        "final_learning_rate": 0.02,
         "step_size": 0.03,
         "shortest_window": 100,
     },
@@ -139,14 +135,14 @@ POSITIVE_INTEGERS = (
     "depth", "inner_samples", "num_chains", "burn_in", "num_samples", "spacing", "batch_size", "window_size",
 )  # fmt: skip
 POSITIVE_NUMBERS = (
-    "learning_rate", "final_learning_rate", "step_size", "friction", "hidden_variance", "output_variance",
+    "learning_rate", "step_size", "friction", "hidden_variance", "output_variance",
     "noise_variance",
 )  # fmt: skip
 
 
 def make_settings(preset: str = "default", **overrides: Any) -> Settings:
     """A preset with some settings replaced (None: the preset's), all checked."""
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
     known = {field.name for field in dataclasses.fields(Settings)}
     for name in overrides:
@@ -154,14 +150,17 @@ def make_settings(preset: str = "default", **overrides: Any) -> Settings:
             near = difflib.get_close_matches(name, known, 1)
             hint = f": did you mean {near[0]!r}?" if near else f": choose from {', '.join(sorted(known))}"
             raise InputError(f"unknown option {name!r}{hint}")
-    given = {name: _frozen(value) for name, value in overrides.items() if value is not None}
+    given = {name: _plain(value) for name, value in overrides.items() if value is not None}
     settings = Settings(**{**PRESETS[preset], **given})
     _check(settings)
     return settings
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _plain(value: Any) -> Any:
+    """numpy's numbers as Python's, lists and arrays as tuples: settings are hashed, compared and saved."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _per_layer(name: str, value: Any, count: int) -> tuple:
@@ -179,6 +178,11 @@ def _check(s: Settings) -> None:
         value = getattr(s, name)
         if not _is_number(value) or not 0.0 < value < float("inf"):
             raise InputError(f"{name}={value!r} must be a positive number")
+    for name in ("priors", "subtract_gradient_noise"):
+        if not isinstance(getattr(s, name), bool):
+            raise InputError(f"{name}={getattr(s, name)!r} must be True or False")
+    if not isinstance(s.fixed, tuple) or not all(isinstance(pattern, str) for pattern in s.fixed):
+        raise InputError(f"fixed={s.fixed!r} must be a list of parameter names or patterns")
     if s.friction >= 1.0:
         raise InputError(f"friction={s.friction!r} must be below 1")
     if isinstance(s.shortest_window, bool) or not isinstance(s.shortest_window, int) or s.shortest_window < 0:

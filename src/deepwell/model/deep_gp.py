@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deepwell.model.layers import Layer, Projection, conditional
 from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
 from deepwell.model.linalg import InverseFactor, inverse_cholesky, standard_normal
-from deepwell.model.means import PrincipalProjection
 
 Objective = Literal["predictive", "expected"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
@@ -147,4 +146,4 @@ def _path_name(path: tuple) -> str:
 
 
 def _is_constant(name: str) -> bool:
-    return name.endswith(f".{PrincipalProjection.__dataclass_fields__['directions'].name}")
+    return name.endswith(".mean.directions")  # of a PrincipalProjection

@@ -41,9 +41,10 @@ class Stationary(Kernel):
 
 
 def _squared_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
-    """|x|^2 + |z|^2 - 2 x.z, one matrix product; rounding can make it negative, so it is cut at zero."""
-    cross = matmul(X, Z.T)
-    return jnp.maximum(jnp.sum(X**2, 1)[:, None] + jnp.sum(Z**2, 1)[None, :] - 2.0 * cross, 0.0)
+    """|x|^2 + |z|^2 - 2 x.z, one matrix product; what is within its rounding error is zero."""
+    squares = jnp.sum(X**2, 1)[:, None] + jnp.sum(Z**2, 1)[None, :]
+    r2 = squares - 2.0 * matmul(X, Z.T)
+    return jnp.where(r2 > 8.0 * jnp.finfo(r2.dtype).eps * squares, r2, 0.0)
 
 
 def _root(r2: Array) -> Array:

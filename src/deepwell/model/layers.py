@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deepwell.model.kernels import Kernel
-from deepwell.model.linalg import InverseFactor, matmul
+from deepwell.model.linalg import TINY, InverseFactor, matmul
 from deepwell.model.means import Mean
 
 
@@ -41,10 +41,10 @@ class Layer(eqx.Module):
         return self.kernel(self.inducing_inputs, self.inducing_inputs)
 
     def project(self, factor: InverseFactor, X: Float[Array, "n d"]) -> Projection:
-        """The projection of X on the inducing inputs; the variance is kept above jitter * k_xx."""
+        """The projection of X on the inducing inputs; the variance is kept above jitter * k_xx, and above zero."""
         features = matmul(self.kernel(X, self.inducing_inputs), factor.inverse.T)
         prior = self.kernel.diag(X)
-        variance = jnp.maximum(prior - jnp.sum(features**2, -1), self.jitter * prior)
+        variance = jnp.maximum(prior - jnp.sum(features**2, -1), self.jitter * prior + TINY)
         return Projection(features, variance, self.mean(X))
 
 

@@ -8,6 +8,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 MAX_RETRIES = 8
+TINY = 1e-12
+"""Keeps what is relative to a kernel's variance above zero where that variance is zero (linear kernels)."""
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -45,7 +47,7 @@ def inverse_cholesky(K: Float[Array, "m m"], jitter: float) -> InverseFactor:
 
 
 def _jittered(K: Array, jitter: float, retries: Array) -> Array:
-    amount = _relative_jitter(jitter, retries, K.dtype) * jnp.mean(jnp.diag(K))
+    amount = _relative_jitter(jitter, retries, K.dtype) * (jnp.mean(jnp.diag(K)) + TINY)
     return K + amount * jnp.eye(K.shape[0], dtype=K.dtype)
 
 

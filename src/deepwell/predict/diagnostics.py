@@ -19,6 +19,8 @@ class Diagnosis(NamedTuple):
         return bool(np.mean(self.r_hat <= AGREE) >= 0.95)
 
     def __str__(self) -> str:
+        if self.num_draws < 4:
+            return f"{self.num_draws} draws of each chain are too few to tell whether the chains agree: keep 4 or more."
         share = np.mean(self.r_hat <= AGREE)
         summary = (
             f"{self.num_chains} chain(s) of {self.num_draws} draws: split R-hat is at most {AGREE} at "

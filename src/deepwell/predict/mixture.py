@@ -47,7 +47,7 @@ class Mixture:
     @property
     def mean(self) -> np.ndarray:
         """Mean of y."""
-        return self._shaped(self.scaling.restore(self._over_rows(lambda m, v: np.mean(m, 0))))
+        return self._shaped(self.scaling.restore(self._over_rows(lambda m, v: np.mean(m, -1))))
 
     @property
     def var(self) -> np.ndarray:
@@ -57,17 +57,16 @@ class Mixture:
     @property
     def std(self) -> np.ndarray:
         """Standard deviation of y."""
-        return np.sqrt(self.var)
+        standard = self._over_rows(lambda m, v: np.sqrt(np.var(m, -1) + np.mean(v, -1)))
+        return self._shaped(standard * self.scaling.scale)
 
     @property
     def function_var(self) -> np.ndarray:
         """What the model does not know: the variance of the noise-free function."""
-        return self._shaped(
-            self._over_rows(
-                lambda m, v: np.var(m, 0) + np.mean(v, 0) - np.mean(self._noise(), 0),
-                unit=self.scaling.scale**2,
-            )
+        noise_free = Mixture(
+            self.means, self.function_variances, np.zeros_like(self.noise_variances), self.scaling, self.single_target
         )
+        return noise_free.std**2
 
     @property
     def noise_var(self) -> np.ndarray:
@@ -77,13 +76,12 @@ class Mixture:
 
     def log_prob(self, y: np.ndarray) -> np.ndarray:
         """log p(y) of each row, joint over targets; standardising enters through its Jacobian."""
-        standard = self._standardised(y)
 
         def log_density(m: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-            per_sample = -0.5 * np.sum(np.log(2.0 * np.pi * v) + (z - m) ** 2 / v, -1)
-            return special.logsumexp(per_sample, axis=0) - np.log(len(m))
+            per_sample = -0.5 * np.sum(np.log(2.0 * np.pi * v) + (z - m) ** 2 / v, 1)
+            return special.logsumexp(per_sample, axis=-1) - np.log(m.shape[-1])
 
-        return self._over_rows(log_density, standard) - np.sum(np.log(self.scaling.scale))
+        return self._over_rows(log_density, self._standardised(y)) - np.sum(np.log(self.scaling.scale))
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """P(Y <= y), per target."""
@@ -130,15 +128,15 @@ class Mixture:
         size = max(1, COMPONENTS_AT_ONCE // len(self.means))
         for start in range(0, len(self), size):
             rows = slice(start, start + size)
-            means = self.means[:, rows].astype(np.float64)
-            variances = self.function_variances[:, rows].astype(np.float64) + self._noise()
+            means = _samples_last(self.means[:, rows])
+            variances = _samples_last(self.function_variances[:, rows] + self._noise())
             yield rows, means, np.broadcast_to(variances, means.shape)
 
     def _over_rows(
         self, function: Callable[..., np.ndarray], y: np.ndarray | None = None, unit: np.ndarray | float = 1.0
     ) -> np.ndarray:
         parts = [
-            function(means, variances) if y is None else function(means, variances, y[rows])
+            function(means, variances) if y is None else function(means, variances, y[rows, :, None])
             for rows, means, variances in self._blocks()
         ]
         return np.concatenate(parts) * unit
@@ -147,29 +145,36 @@ class Mixture:
         return values[:, 0] if self.single_target else values
 
 
+def _samples_last(values: np.ndarray) -> np.ndarray:
+    """(samples, rows, targets) -> (rows, targets, samples): every row is then summed in the same order."""
+    return np.ascontiguousarray(np.moveaxis(values, 0, -1), np.float64)
+
+
 def _mixture_cdf(means: np.ndarray, variances: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.mean(special.ndtr((y - means) / np.sqrt(variances)), 0)
+    return np.mean(special.ndtr((y - means) / np.sqrt(variances)), -1)
 
 
 def _mixture_pdf(means: np.ndarray, variances: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.mean(np.exp(-0.5 * (y - means) ** 2 / variances) / np.sqrt(2.0 * np.pi * variances), 0)
+    return np.mean(np.exp(-0.5 * (y - means) ** 2 / variances) / np.sqrt(2.0 * np.pi * variances), -1)
 
 
 def _mixture_quantile(means: np.ndarray, variances: np.ndarray, q: float) -> np.ndarray:
     """The quantile of a mixture lies between the least and the greatest quantile of its components."""
     components = means + np.sqrt(variances) * special.ndtri(q)
-    low, high = np.min(components, 0), np.max(components, 0)
-    y = np.mean(components, 0)
+    low, high = np.min(components, -1), np.max(components, -1)
+    y = np.mean(components, -1)
+    settled = np.zeros(y.shape, bool)
     for _ in range(NEWTON_STEPS):
-        excess = _mixture_cdf(means, variances, y) - q
+        excess = _mixture_cdf(means, variances, y[..., None]) - q
+        slope = _mixture_pdf(means, variances, y[..., None])
         low, high = np.where(excess < 0.0, y, low), np.where(excess < 0.0, high, y)
-        slope = _mixture_pdf(means, variances, y)
         newton = y - excess / np.where(slope > 0.0, slope, np.inf)
-        inside = (newton > low) & (newton < high)
-        moved = np.where(inside & (slope > 0.0), newton, 0.5 * (low + high))
-        if np.max(np.abs(moved - y)) < 1e-10:
-            return moved
+        inside = (newton > low) & (newton < high) & (slope > 0.0)
+        moved = np.where(settled, y, np.where(inside, newton, 0.5 * (low + high)))
+        settled |= np.abs(moved - y) < 1e-12 * (1.0 + np.abs(y))
         y = moved
+        if np.all(settled):
+            break
     return y
 
 
@@ -182,14 +187,11 @@ def _absolute_moment(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 def _mixture_crps(means: np.ndarray, variances: np.ndarray, y: np.ndarray) -> np.ndarray:
     """E|Y - y| - E|Y - Y'|/2; pairs of components a fixed distance apart in the list are taken together."""
-    to_y = np.mean(_absolute_moment(means - y, variances), 0)
-    count = len(means)
+    to_y = np.mean(_absolute_moment(means - y, variances), -1)
+    count = means.shape[-1]
     between = np.zeros_like(to_y)
-    for shift in range(count):
-        other = (np.arange(count) + shift) % count
-        if 2 * shift > count:
-            break
+    for shift in range(count // 2 + 1):
         weight = 1.0 if shift == 0 or 2 * shift == count else 2.0
-        pairs = _absolute_moment(means - means[other], variances + variances[other])
-        between += weight * np.sum(pairs, 0)
+        others = np.roll(means, shift, -1), np.roll(variances, shift, -1)
+        between += weight * np.sum(_absolute_moment(means - others[0], variances + others[1]), -1)
     return to_y - 0.5 * between / count**2
