@@ -3,7 +3,11 @@
 import os
 from pathlib import Path
 
+from hypothesis import settings
 from jaxtyping import install_import_hook
+
+settings.register_profile("same every time", derandomize=True)
+settings.load_profile("same every time")
 
 hook = install_import_hook("deepwell.model", "beartype.beartype")
 hook.__enter__()

@@ -15,6 +15,8 @@ from deepwell.model.priors import Priors
 
 INFERENCE = ("sghmc",)
 WIDEST_BY_DEFAULT = 30
+INDUCING_SCALE = 0.4
+"""Scale of the prior of inducing inputs around their start, up to 1,000 rows; it grows with the rows beyond."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Settings:
             burn_in=self.burn_in,
             window_size=self.window_size,
             learning_rate=self.learning_rate,
-            priors=Priors() if self.priors else None,
+            priors=Priors(inducing_scale=INDUCING_SCALE * max(1.0, num_rows / 1_000)) if self.priors else None,
             num_chains=self.num_chains,
             num_samples=self.num_samples,
             spacing=self.spacing,
