@@ -88,9 +88,11 @@ def test_monte_carlo_over_a_hidden_layer_equals_quadrature(objective):
     draws = jax.vmap(lambda k: log_likelihood(k, model, factors, v, batch, objective, 1))(keys)
 
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    by_node = [
-        log_likelihood_at(model, factors, v, first, jnp.asarray(y), jnp.full((6, 1), node), objective) for node in nodes
-    ]
+
+    def at_node(node):
+        return log_likelihood_at(model, factors, v, first, jnp.asarray(y), jnp.full((6, 1), node), objective)
+
+    by_node = jax.vmap(at_node)(jnp.asarray(nodes))
     exact = np.sum(weights[:, None] * np.array(by_node), 0) / np.sum(weights)
     error = np.std(draws) / np.sqrt(len(draws))
     assert abs(np.mean(draws) - np.mean(exact)) < 5 * error
