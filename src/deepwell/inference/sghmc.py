@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from deepwell.model.linalg import standard_normal
 
 TINY = 1e-16
 
@@ -96,7 +97,7 @@ def step(
         variance = 2.0 * eps**2 * alpha * minv * temperature
         if dynamics.subtract_gradient_noise:
             variance = jnp.maximum(variance - eps**4 * minv**2 * (g2 - g**2), 0.0)
-        noise = jnp.sqrt(variance) * lax.optimization_barrier(jax.random.normal(k, p.shape, p.dtype))
+        noise = jnp.sqrt(variance) * standard_normal(k, p.shape, p.dtype)
         return p - eps**2 * minv * grad - alpha * p + noise
 
     momentum = jax.tree.map(
