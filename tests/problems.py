@@ -16,9 +16,10 @@ from deepwell.model.likelihoods import Gaussian
 from deepwell.model.means import Identity, Zero
 
 CONFIG = Config(
-    objective="predictive", inner_samples=1, batch_size=None, dynamics=Dynamics(), shortest_window=0, burn_in=1,
+    method="sghmc", objective="predictive", inner_samples=1, batch_size=None, dynamics=Dynamics(), shortest_window=0,
+    burn_in=1,
     window_size=300, learning_rate=0.01, priors=None, num_chains=1, num_samples=1,
-    spacing=1,
+    spacing=1, warm_start=0, e_steps=500, e_samples=10, m_steps=200,
 )  # fmt: skip
 
 
@@ -53,7 +54,8 @@ def to_rows(X, y):
 
 
 def problem_of(model, fixed=()):
-    return Problem(*split_parameters(model, fixed))
+    outputs = jax.tree.map(lambda v: v[None], model.zero_outputs())
+    return Problem(*split_parameters(model, fixed), outputs)
 
 
 class Quadratic(NamedTuple):

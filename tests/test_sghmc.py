@@ -9,8 +9,8 @@ from problems import CONFIG, Quadratic, flat_density, line_data, problem_of, qua
 from scipy import stats
 
 from deepwell.inference import sghmc
-from deepwell.inference.burn_in import Tuned, tuned_sampler
-from deepwell.inference.sampling import draw_samples, freeze
+from deepwell.inference.chains import at_rest, tuned_sampler
+from deepwell.inference.moving_window import Sampling, draw_samples, freeze
 from deepwell.interfaces.settings import make_settings
 
 CHAINS, STEPS, FLOOR = 4096, 150, 1e-6
@@ -135,14 +135,17 @@ def sampling_p_value(believed=1.0):
         model = shallow(np.linspace(-1.5, 1.5, 8)[:, None], lengthscale=0.4, jitter=1e-5)
         config = CONFIG._replace(dynamics=DYNAMICS, num_chains=CHAINS, num_samples=3, spacing=STEPS // 3)
         fixed = jax.tree.map(lambda x: jnp.broadcast_to(x, (CHAINS, 8)), moments(8))
-        theta, _ = ravel_pytree(problem_of(model).theta)
-        rows = to_rows(X, y)
-        frozen = freeze(problem_of(model), theta, rows, fixed)
+        problem, rows = problem_of(model), to_rows(X, y)
+        theta, _ = ravel_pytree(problem.theta)
         chains, samples = jax.vmap(sghmc.init)(jnp.zeros((CHAINS, 8))), jnp.zeros((CHAINS, 3, 8))
-        for first, last in ((0, 2), (2, 3)):
-            chains, samples, _ = draw_samples(
-                config, jax.random.key(1), frozen, rows, chains, samples, jnp.asarray(first), jnp.asarray(last)
+        state = Sampling(theta, fixed, jnp.zeros((), jnp.int32), chains, samples)
+        frozen = freeze(config, problem, rows, state)
+        for ends in ((0, 2), (2, 3)):
+            first, last = (jnp.asarray(s * config.spacing) for s in ends)
+            state, _ = jax.jit(draw_samples, static_argnums=0)(
+                config, jax.random.key(1), frozen, rows, state, first, last
             )
+        chains, samples = state.chains, state.samples
         q = quadratic(model, X, y, "predictive")
         inverse_mass = 1 / np.sqrt(np.asarray(moments(8).square))
     np.testing.assert_array_equal(samples[:, -1], chains.position)
@@ -170,8 +173,7 @@ def burn_in_variance_ratio(preset, chains=256):
             sampler = tuned_sampler(config, jnp.asarray(40, jnp.int32), i)
             return sampler.step(jax.random.fold_in(jax.random.key(3), i), tuned, density)[0]
 
-        start = Tuned(jax.vmap(sghmc.init)(zeros), jax.vmap(sghmc.init_moments)(zeros))
-        end = jax.jit(lambda s: jax.lax.fori_loop(0, config.burn_in, body, s))(start)
+        end = jax.jit(lambda s: jax.lax.fori_loop(0, config.burn_in, body, s))(at_rest(zeros))
         exact = np.linalg.inv(quadratic(model, X, y, "predictive").H) / 40
         return float(np.mean(np.var(np.asarray(end.chain.position), 0) / np.diag(exact)))
 
@@ -188,8 +190,7 @@ def test_chains_by_vmap_equal_a_loop():
     density = flat_density(CONFIG, problem_of(shallow(X[::4])), X, y)
     sampler = tuned_sampler(CONFIG._replace(num_chains=3), jnp.asarray(20, jnp.int32), jnp.asarray(5))
     zeros = jnp.zeros((3, 5))
-    start = Tuned(jax.vmap(sghmc.init)(zeros), jax.vmap(sghmc.init_moments)(zeros))
-    together, _ = sampler.step(jax.random.key(0), start, density)
+    together, _ = sampler.step(jax.random.key(0), at_rest(zeros), density)
     keys = jax.random.split(jax.random.key(0), (3, 2))
     for c in range(3):
         gradient = jax.grad(lambda v, c=c: -density(keys[c, 0], v)[0])(zeros[c])

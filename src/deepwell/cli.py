@@ -23,7 +23,9 @@ app = typer.Typer(
 Target = Annotated[list[str], typer.Option("--target", help="Column to predict; repeat for several.")]
 Depth = Annotated[int | None, typer.Option(help="Number of GP layers.")]
 Preset = Annotated[str, typer.Option(help="default, best, paper or quick.")]
-Inference = Annotated[str | None, typer.Option(help="Inference method: sghmc.")]
+Inference = Annotated[
+    str | None, typer.Option(help="sghmc, sghmc-naive, mcem, sghmc-bayes, dsvi, dsvi-decoupled, bnn or nuts.")
+]
 Chains = Annotated[int | None, typer.Option(help="Number of chains.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
@@ -77,9 +79,10 @@ def fit(
             inference=inference, num_chains=chains,
         )  # fmt: skip
         model.save(out)
+        chains, draws = model.posterior.draws
         typer.echo(
             f"{out}: {model.num_rows} rows, {len(model.feature_names)} inputs, {model.settings.depth} layers, "
-            f"{model.posterior.num_chains * model.posterior.num_draws} posterior samples, {model.seconds:.1f} s, "
+            f"{chains * draws} posterior samples, {model.seconds:.1f} s, "
             f"training log-likelihood {model.trace[-1][1]:.3f}"
         )
 

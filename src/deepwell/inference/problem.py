@@ -3,13 +3,17 @@
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.mcem import Density, Target
 from deepwell.inference.sghmc import Dynamics
-from deepwell.model.deep_gp import Batch, DeepGP, Objective, log_likelihood, log_prior_outputs
+from deepwell.model.bnn import Net
+from deepwell.model.deep_gp import Batch, DeepGP, Objective, Outputs, log_likelihood, log_prior_outputs
+from deepwell.model.gaussian_outputs import Belief
 from deepwell.model.linalg import InverseFactor
 from deepwell.model.priors import Priors, log_prior
 
@@ -20,6 +24,7 @@ Flat = Float[Array, " k"]
 class Config(NamedTuple):
     """Everything that shapes the compiled programs; hashable, so equal settings compile once."""
 
+    method: str
     objective: Objective
     inner_samples: int
     batch_size: int | None  # None: all rows
@@ -32,13 +37,23 @@ class Config(NamedTuple):
     num_chains: int
     num_samples: int  # of each chain
     spacing: int
+    warm_start: int  # iterations of dsvi before burn-in
+    e_steps: int  # of plain MCEM: sampler steps of an E-step,
+    e_samples: int  # samples kept of them,
+    m_steps: int  # and at most so many optimiser steps of an M-step
 
 
 class Problem(NamedTuple):
-    """A model in two trees: where theta starts, and the constants. Inference moves theta as one vector."""
+    """A deep GP to learn: where theta starts, the constants, where v starts, and q(v) if a method needs it.
+
+    ``outputs`` has one v a chain as leading axis. Inducing inputs have their prior around where they start. Inference
+    moves theta as one vector.
+    """
 
     theta: DeepGP
     constants: DeepGP
+    outputs: Outputs
+    belief: Belief | None = None
 
     @property
     def initial(self) -> DeepGP:
@@ -47,6 +62,21 @@ class Problem(NamedTuple):
     def model(self, theta: Flat) -> DeepGP:
         _, unravel = ravel_pytree(self.theta)
         return eqx.combine(unravel(theta), self.constants)
+
+    def first_positions(self, num_chains: int) -> Float[Array, "c k"]:
+        """Where the chains start, v as a vector; chains share starts if there are more chains than starts."""
+        starts = jax.vmap(lambda v: ravel_pytree(v)[0])(self.outputs)
+        return starts[jnp.arange(num_chains) % len(starts)]
+
+
+class NetProblem(NamedTuple):
+    """A Bayesian neural net to learn: where each chain's weights start."""
+
+    nets: Net
+
+    @property
+    def template(self) -> Net:
+        return jax.tree.map(lambda x: x[0], self.nets)
 
 
 def target(config: Config, problem: Problem, rows: Rows) -> Target:

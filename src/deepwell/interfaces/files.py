@@ -17,18 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.scaling import Scaling
+from deepwell.inference import posteriors
 from deepwell.interfaces.settings import make_settings
 from deepwell.model import kernels, likelihoods, means
+from deepwell.model.bnn import Net
 from deepwell.model.deep_gp import DeepGP
+from deepwell.model.gaussian_outputs import GaussianOutputs
 from deepwell.model.layers import Layer
-from deepwell.predict.posterior import Posterior
 
 if TYPE_CHECKING:
     from deepwell.interfaces.fitted import FittedModel
 
-FORMAT = 1
+FORMAT = 2
 KEY = "deepwell"
 _KNOWN: tuple[type[eqx.Module], ...] = (
+    posteriors.SharedTheta, posteriors.OwnTheta, posteriors.Variational, posteriors.Networks, GaussianOutputs, Net,
     DeepGP, Layer, likelihoods.Gaussian, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
     kernels.Linear, kernels.Sum, kernels.Product, *kernels.STATIONARY.values(),
 )  # fmt: skip
@@ -56,13 +59,10 @@ def save(fitted: "FittedModel", path: str | Path) -> None:
     described = {
         "format": FORMAT,
         "versions": {"deepwell": __version__, "jax": _jax_version()},
-        "model": _describe(fitted.posterior.model, "model", tensors),
+        "posterior": _describe(fitted.posterior, "posterior", tensors),
         "settings": dataclasses.asdict(fitted.settings),
         **{name: getattr(fitted, name) for name in PLAIN},
     }
-    for name in ("samples", "noise"):
-        for i, array in enumerate(getattr(fitted.posterior, name)):
-            tensors[f"{name}.{i}"] = np.asarray(array)
     for name in ("x_scaling", "y_scaling"):
         for part, array in getattr(fitted, name)._asdict().items():
             tensors[f"{name}.{part}"] = np.asarray(array)
@@ -85,19 +85,18 @@ def load(path: str | Path) -> "FittedModel":
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         described = json.loads(metadata[KEY])
-        if described["format"] != FORMAT:
+        if described["format"] not in (1, FORMAT):
             raise DeepwellFileError(
-                f"{path} has format {described['format']!r}, and this version of deepwell reads {FORMAT}"
+                f"{path} has format {described['format']!r}, and this version of deepwell reads 1 and {FORMAT}"
             )
         digest = described.pop("digest")
         if digest != _digest(described, tensors):
             raise DeepwellFileError(f"{path} is damaged: its digest does not match its contents")
-        depth = len(described["model"]["layers"])
-        posterior = Posterior(
-            model=_rebuild(described["model"], tensors),
-            samples=tuple(jnp.asarray(tensors[f"samples.{i}"]) for i in range(depth)),
-            noise=tuple(jnp.asarray(tensors[f"noise.{i}"]) for i in range(depth - 1)),
-        )
+        if described["format"] == 1:
+            described["posterior"] = _posterior_of_format_1(described["model"])
+        posterior = _rebuild(described["posterior"], tensors)
+        if not isinstance(posterior, posteriors.Posterior):
+            raise DeepwellFileError(f"{path} holds no posterior")
         x_scaling, y_scaling = (
             Scaling(*(tensors[f"{name}.{part}"] for part in Scaling._fields)) for name in ("x_scaling", "y_scaling")
         )
@@ -128,6 +127,17 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise DeepwellFileError(f"cannot write {path}: {error.strerror}") from error
 
 
+def _posterior_of_format_1(model: dict[str, Any]) -> dict[str, Any]:
+    """Format 1 knew one kind of posterior, and kept its parts apart."""
+    depth = len(model["layers"])
+    return {
+        "class": posteriors.SharedTheta.__name__,
+        "model": model,
+        "samples": [{"tensor": f"samples.{i}"} for i in range(depth)],
+        "noise": [{"tensor": f"noise.{i}"} for i in range(depth - 1)],
+    }
+
+
 def _describe(value: Any, name: str, tensors: Tensors) -> Any:
     """A JSON description of a module; its arrays go to ``tensors`` under dotted names."""
     if isinstance(value, eqx.Module):
@@ -138,7 +148,7 @@ def _describe(value: Any, name: str, tensors: Tensors) -> Any:
         return {"class": type(value).__name__, **parts}
     if isinstance(value, tuple):
         return [_describe(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
-    if isinstance(value, int | float):
+    if value is None or isinstance(value, int | float):
         return value
     tensors[name] = np.asarray(value)
     return {"tensor": name}

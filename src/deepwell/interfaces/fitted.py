@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from deepwell.data.errors import InputError
 from deepwell.data.scaling import Scaling
 from deepwell.data.tables import align_columns, check_columns, is_frame, to_matrix
+from deepwell.inference.posteriors import Posterior, Variational
 from deepwell.interfaces.settings import Settings
 from deepwell.predict.diagnostics import Diagnosis, diagnose
 from deepwell.predict.mixture import Mixture
-from deepwell.predict.posterior import Posterior, components
+from deepwell.predict.posterior import components
 
 FARTHEST = 1e15
 """Standardised inputs are cut here: farther ones would overflow float32, and all are equally far from the data."""
@@ -55,14 +57,13 @@ class FittedModel:
         For tables larger than that allows, ``predict_blocks`` yields the same block by block.
         """
         blocks = list(components(self.posterior, self._standardised(X)))
-        return self._mixture(
-            np.concatenate([m for m, _ in blocks], axis=1), np.concatenate([v for _, v in blocks], axis=1)
-        )
+        means, variances = (np.concatenate([block[part] for block in blocks], axis=1) for part in (0, 1))
+        return self._mixture(means, variances, blocks[0][2])
 
     def predict_blocks(self, X: Any) -> Iterator[Mixture]:
         """The predictive distribution of consecutive blocks of rows."""
-        for means, variances in components(self.posterior, self._standardised(X)):
-            yield self._mixture(means, variances)
+        for means, variances, noise in components(self.posterior, self._standardised(X)):
+            yield self._mixture(means, variances, noise)
 
     def save(self, path: str | Path) -> None:
         """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle."""
@@ -72,8 +73,10 @@ class FittedModel:
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
-        means = np.concatenate([m for m, _ in components(self.posterior, self._standardised(X))], axis=1)
-        return diagnose(means.reshape(self.posterior.num_chains, self.posterior.num_draws, -1))
+        if isinstance(self.posterior, Variational):
+            raise InputError(f"{self.settings.inference} has no chains, so there is nothing to diagnose")
+        means = np.concatenate([m for m, _, _ in components(self.posterior, self._standardised(X))], axis=1)
+        return diagnose(means.reshape(*self.posterior.draws, -1))
 
     def troubles(self) -> str:
         """What went wrong numerically during the fit, in one sentence; empty if nothing did."""
@@ -85,8 +88,7 @@ class FittedModel:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
         return "; ".join(found)
 
-    def _mixture(self, means: np.ndarray, variances: np.ndarray) -> Mixture:
-        noise = np.asarray(self.posterior.model.likelihood.noise_variance)[None]  # type: ignore[attr-defined]
+    def _mixture(self, means: np.ndarray, variances: np.ndarray, noise: np.ndarray) -> Mixture:
         return Mixture(means, variances, noise, self.y_scaling, self.single_target)
 
     def _standardised(self, X: Any) -> np.ndarray:

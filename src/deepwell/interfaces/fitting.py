@@ -2,26 +2,34 @@
 
 import time
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.errors import InputError
-from deepwell.data.rows import to_rows
-from deepwell.data.scaling import fit_scaling
+from deepwell.data.rows import Rows, to_rows
+from deepwell.data.scaling import Scaling, fit_scaling
 from deepwell.data.tables import is_frame, to_matrices
-from deepwell.inference.problem import Problem
-from deepwell.inference.run import Progress, run
+from deepwell.inference.run import Progress, Result, run, run_group
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.progress import reporting
-from deepwell.interfaces.settings import make_settings
-from deepwell.model.deep_gp import split_parameters
-from deepwell.model.initialise import initial_model
-from deepwell.predict.posterior import with_noise
+from deepwell.interfaces.settings import Settings, make_settings
+from deepwell.interfaces.starting import checked_start, make_problem
 
 STREAM = 0xDEE9
 """Sets the random numbers of a fit apart from those of a split with the same seed."""
+
+
+class Prepared(NamedTuple):
+    """A table made ready: what the fitted model remembers of it, and what inference sees."""
+
+    known: dict[str, Any]
+    key: jax.Array
+    problem: Any
+    rows: Rows
 
 
 def fit(
@@ -30,6 +38,7 @@ def fit(
     *,
     preset: str = "default",
     seed: int = 0,
+    init: Any = None,
     verbose: bool = False,
     progress: Progress | None = None,
     **settings: Any,
@@ -37,50 +46,102 @@ def fit(
     """Fit a deep GP to inputs X (rows, columns) and targets y (rows,) or (rows, targets).
 
     ``settings`` replace those of the preset (``deepwell.Settings`` lists them). The same seed gives the
-    same result. ``progress(phase, done, total, log_likelihood)`` is called after every chunk of iterations;
-    ``verbose`` shows a bar.
+    same result. ``init`` is a fitted model, or a fitted estimator, whose units, hyperparameters and inducing outputs
+    the fit starts from, whatever method found them. ``progress(phase, done, total, log_likelihood)`` is called after
+    every chunk of iterations; ``verbose`` shows a bar.
     """
     chosen = make_settings(preset, **settings)
-    inputs, feature_names, targets, target_names = to_matrices(X, y)
-    seed = checked_seed(seed)
-
     started = time.perf_counter()
-    rng = np.random.default_rng([STREAM, seed])
-    x_scaling, y_scaling = fit_scaling(inputs), fit_scaling(targets)
-    standard_X, standard_y = x_scaling.standardise(inputs), y_scaling.standardise(targets)
-    architecture = chosen.architecture(inputs.shape[1])
-    model = initial_model(rng, standard_X, targets.shape[1], architecture)
-    try:
-        problem = Problem(*split_parameters(model, chosen.fixed))
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    run_key, noise_key = (jax.random.key(int(rng.integers(2**32))) for _ in range(2))
-    rows = to_rows(rng, standard_X, standard_y)
-    log_unit = float(np.sum(np.log(y_scaling.scale)))
-    with reporting(progress, verbose, log_unit) as report:
-        result = run(run_key, problem, rows, chosen.config(len(inputs)), report)
-
-    fitted = FittedModel(
-        posterior=with_noise(noise_key, result.model, result.samples),
-        x_scaling=x_scaling,
-        y_scaling=y_scaling,
-        feature_names=tuple(feature_names),
-        named=is_frame(X),
-        target_names=tuple(target_names),
-        single_target=np.ndim(y) == 1,
-        settings=chosen,
-        preset=preset,
-        seed=seed,
-        num_rows=len(inputs),
-        trace=tuple((iteration, value - log_unit) for iteration, value in result.trace),
-        refused_moves=result.refused_moves,
-        refused_updates=result.refused_updates,
-        jitter_retries=result.jitter_retries,
-        seconds=time.perf_counter() - started,
-    )
+    prepared = _prepare(X, y, chosen, checked_seed(seed), checked_start(init))
+    with reporting(progress, verbose, _log_unit(prepared)) as report:
+        result = run(prepared.key, prepared.problem, prepared.rows, _config(chosen, prepared), report)
+    fitted = _fitted(prepared, result, chosen, preset, time.perf_counter() - started)
     if fitted.troubles():
         warnings.warn(fitted.troubles(), stacklevel=2)
     return fitted
+
+
+def fit_group(
+    tables: Sequence[tuple[Any, Any]],
+    seeds: Sequence[int],
+    *,
+    preset: str = "default",
+    verbose: bool = False,
+    **settings: Any,
+) -> list[FittedModel]:
+    """Fit tables of one shape, such as splits of one table, as one program; one by one if their shapes differ.
+
+    The seconds of each model are those of the group, shared out evenly.
+    """
+    chosen = make_settings(preset, **settings)
+    started = time.perf_counter()
+    members = [_prepare(X, y, chosen, checked_seed(seed), None) for (X, y), seed in zip(tables, seeds, strict=True)]
+    shapes = {str(jax.tree.map(jnp.shape, (m.problem, m.rows))) for m in members}
+    if len(shapes) > 1 or len(members) == 1:
+        pairs = zip(tables, seeds, strict=True)
+        return [fit(*table, preset=preset, seed=seed, verbose=verbose, **settings) for table, seed in pairs]
+    keys = jnp.stack([m.key for m in members])
+    problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
+    log_unit = float(np.mean([_log_unit(m) for m in members]))
+    with reporting(None, verbose, log_unit) as report:
+        results = run_group(keys, problem, rows, _config(chosen, members[0]), report)
+    seconds = (time.perf_counter() - started) / len(members)
+    return [_fitted(m, result, chosen, preset, seconds) for m, result in zip(members, results, strict=True)]
+
+
+def _prepare(X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | None) -> Prepared:
+    inputs, feature_names, targets, target_names = to_matrices(X, y)
+    rng = np.random.default_rng([STREAM, seed])
+    scalings = (fit_scaling(inputs), fit_scaling(targets)) if init is None else (init.x_scaling, init.y_scaling)
+    known = {
+        "x_scaling": scalings[0],
+        "y_scaling": scalings[1],
+        "feature_names": tuple(feature_names),
+        "named": is_frame(X),
+        "target_names": tuple(target_names),
+        "single_target": np.ndim(y) == 1,
+        "seed": seed,
+        "num_rows": len(inputs),
+    }
+    if init is not None:
+        _check_same_columns(known, init)
+    standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets), strict=True))
+    problem = make_problem(rng, standard_X, targets.shape[1], chosen, init)
+    key = jax.random.key(int(rng.integers(2**32)))
+    return Prepared(known, key, problem, to_rows(rng, standard_X, standard_y))
+
+
+def _check_same_columns(known: dict[str, Any], init: FittedModel) -> None:
+    for what in ("feature_names", "target_names"):
+        if known[what] != getattr(init, what):
+            raise InputError(
+                f"init was fitted with {what.replace('_', ' ')} {', '.join(getattr(init, what))}, "
+                f"but this table has {', '.join(known[what])}"
+            )
+
+
+def _config(chosen: Settings, prepared: Prepared) -> Any:
+    return chosen.config(prepared.known["num_rows"])
+
+
+def _log_unit(prepared: Prepared) -> float:
+    scaling: Scaling = prepared.known["y_scaling"]
+    return float(np.sum(np.log(scaling.scale)))
+
+
+def _fitted(prepared: Prepared, result: Result, chosen: Settings, preset: str, seconds: float) -> FittedModel:
+    log_unit = _log_unit(prepared)
+    return FittedModel(
+        posterior=result.posterior,
+        settings=chosen,
+        preset=preset,
+        trace=tuple((iteration, value - log_unit) for iteration, value in result.trace),
+        seconds=seconds,
+        **prepared.known,
+        refused_moves=int(result.troubles.refused_moves),
+        refused_updates=int(result.troubles.refused_updates),
+        jitter_retries=int(result.troubles.jitter_retries),
+    )
 
 
 def checked_seed(seed: Any) -> int:

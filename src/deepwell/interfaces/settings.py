@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepwell.data.errors import InputError
+from deepwell.inference.methods import METHODS, SAMPLES_THETA, SHARE_THETA, VARIATIONAL
 from deepwell.inference.problem import Config
 from deepwell.inference.sghmc import Dynamics
 from deepwell.model.deep_gp import OBJECTIVES
@@ -13,10 +14,14 @@ from deepwell.model.initialise import Architecture
 from deepwell.model.kernels import KERNEL_NAMES, make_kernel
 from deepwell.model.priors import Priors
 
-INFERENCE = ("sghmc",)
+INFERENCE = tuple(METHODS)
 WIDEST_BY_DEFAULT = 30
 INDUCING_SCALE = 0.4
 """Scale of the prior of inducing inputs around their start, up to 1,000 rows; it grows with the rows beyond."""
+
+DECOUPLED_MEAN, DECOUPLED_RATIO = 3, 6
+"""dsvi-decoupled takes 3 times the preset's inducing points for the mean, and a sixth of those for the variance: 300
+and 50 where others take 100, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +37,18 @@ class Settings:
     kernel: str | tuple[str, ...] = "se"
     """se, matern12, matern32, matern52 or linear, joined by + and *; or one such a layer."""
     inference: str = "sghmc"
-    """The inference method."""
-    objective: str = "predictive"
-    """``predictive``: log E p(y|f) over the last layer; ``expected``: E log p(y|f)."""
+    """sghmc, sghmc-naive, mcem, sghmc-bayes, dsvi, dsvi-decoupled, bnn or nuts."""
+    objective: str | None = None
+    """``predictive``: log E p(y|f) over the last layer; ``expected``: E log p(y|f), the bound of variational
+    inference; None: ``expected`` for dsvi and dsvi-decoupled, ``predictive`` for the others."""
     inner_samples: int = 1
     """Propagations through the hidden layers averaged inside the logarithm."""
     priors: bool = True
-    """Weak log-normal priors on lengthscales, variances and noise."""
+    """Weak priors on lengthscales, variances, noise and inducing inputs; methods that sample these always have them."""
     num_chains: int = 1
-    """Chains, sharing one theta."""
+    """Chains; those of sghmc, sghmc-naive and mcem share one theta."""
     burn_in: int = 6_000
-    """Iterations of Moving Window MCEM."""
+    """Iterations before sampling; all iterations of dsvi."""
     num_samples: int = 100
     """Posterior samples kept of each chain."""
     spacing: int = 50
@@ -69,6 +75,18 @@ class Settings:
     """Where the kernel variance of the last layer starts, for y of variance 1."""
     noise_variance: float = 0.01
     """Where the noise variance starts, for y of variance 1."""
+    num_variance_inducing: int | None = None
+    """Inducing points of the variances in dsvi-decoupled; None: a sixth of ``num_inducing``."""
+    hidden_units: tuple[int, ...] = (50, 50, 50)
+    """Units of the hidden layers of bnn; () is Bayesian linear regression."""
+    warm_start: int = 0
+    """Iterations of dsvi before the burn-in of sghmc, sghmc-naive or mcem."""
+    e_steps: int = 500
+    """Sampler steps of an E-step of mcem."""
+    e_samples: int = 10
+    """Samples an E-step of mcem keeps."""
+    m_steps: int = 200
+    """At most so many Adam steps in an M-step of mcem; fewer if it has converged."""
     jitter: float | None = None
     """Added to the diagonal of K_ZZ, relative to its mean; None: 1e-5 in float32, 1e-8 in float64."""
 
@@ -88,20 +106,34 @@ class Settings:
 
     def config(self, num_rows: int) -> Config:
         """What the compiled programs need to know."""
+        objective = self.objective or ("expected" if self.inference in VARIATIONAL else "predictive")
+        priors = self.priors or self.inference in SAMPLES_THETA
         return Config(
-            objective=self.objective,  # type: ignore[arg-type]
+            method=self.inference,
+            objective=objective,  # type: ignore[arg-type]
             inner_samples=self.inner_samples,
             batch_size=None if self.batch_size >= num_rows else self.batch_size,
             dynamics=Dynamics(self.step_size, self.friction, self.subtract_gradient_noise),
             shortest_window=self.shortest_window,
             burn_in=self.burn_in,
-            window_size=self.window_size,
+            window_size=1 if self.inference == "sghmc-naive" else self.window_size,
             learning_rate=self.learning_rate,
-            priors=Priors(inducing_scale=INDUCING_SCALE * max(1.0, num_rows / 1_000)) if self.priors else None,
+            priors=Priors(inducing_scale=INDUCING_SCALE * max(1.0, num_rows / 1_000)) if priors else None,
             num_chains=self.num_chains,
             num_samples=self.num_samples,
             spacing=self.spacing,
+            warm_start=self.warm_start,
+            e_steps=self.e_steps,
+            e_samples=self.e_samples,
+            m_steps=self.m_steps,
         )
+
+    def variance_inducing(self) -> tuple[int, ...]:
+        """Inducing points of the variances of each layer, in dsvi-decoupled."""
+        if self.num_variance_inducing is not None:
+            return _per_layer("num_variance_inducing", self.num_variance_inducing, self.depth)
+        counts = _per_layer("num_inducing", self.num_inducing, self.depth)
+        return tuple(max(1, count // DECOUPLED_RATIO) for count in counts)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -115,7 +147,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "num_samples": 200,
         "spacing": 50,
         "window_size": 300,
-        "objective": "predictive",
         "step_size": 0.01,
         "priors": False,
         "shortest_window": 0,
@@ -133,8 +164,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
+    "nuts": {"burn_in": 1_000, "num_samples": 500, "spacing": 1},
+}
+"""Settings that replace the preset's for one inference method."""
+
 POSITIVE_INTEGERS = (
     "depth", "inner_samples", "num_chains", "burn_in", "num_samples", "spacing", "batch_size", "window_size",
+    "e_steps", "e_samples", "m_steps",
 )  # fmt: skip
 POSITIVE_NUMBERS = (
     "learning_rate", "step_size", "friction", "hidden_variance", "output_variance",
@@ -153,7 +190,11 @@ def make_settings(preset: str = "default", **overrides: Any) -> Settings:
             hint = f": did you mean {near[0]!r}?" if near else f": choose from {', '.join(sorted(known))}"
             raise InputError(f"unknown option {name!r}{hint}")
     given = {name: _plain(value) for name, value in overrides.items() if value is not None}
-    settings = Settings(**{**PRESETS[preset], **given})
+    method = given.get("inference", Settings.inference)
+    chosen = {**PRESETS[preset], **METHOD_DEFAULTS.get(str(method), {}), **given}
+    if method == "dsvi-decoupled" and "num_inducing" not in given:
+        chosen["num_inducing"] = DECOUPLED_MEAN * chosen.get("num_inducing", Settings.num_inducing)
+    settings = Settings(**chosen)
     _check(settings)
     return settings
 
@@ -187,18 +228,28 @@ def _check(s: Settings) -> None:
         raise InputError(f"fixed={s.fixed!r} must be a list of parameter names or patterns")
     if s.friction >= 1.0:
         raise InputError(f"friction={s.friction!r} must be below 1")
-    if isinstance(s.shortest_window, bool) or not isinstance(s.shortest_window, int) or s.shortest_window < 0:
-        raise InputError(f"shortest_window={s.shortest_window!r} must be an integer, 0 or more")
+    for name in ("shortest_window", "warm_start"):
+        value = getattr(s, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InputError(f"{name}={value!r} must be an integer, 0 or more")
     if s.jitter is not None and (not _is_number(s.jitter) or not 0.0 < s.jitter < 1.0):
         raise InputError(f"jitter={s.jitter!r} must lie between 0 and 1")
     if s.inference not in INFERENCE:
         raise InputError(f"unknown inference {s.inference!r}: choose from {', '.join(INFERENCE)}")
-    if s.objective not in OBJECTIVES:
+    if s.warm_start and s.inference not in SHARE_THETA:
+        raise InputError(f"warm_start is for {', '.join(SHARE_THETA)}, not for {s.inference}")
+    if not isinstance(s.hidden_units, tuple):
+        raise InputError(f"hidden_units={s.hidden_units!r} must be a list of numbers of units")
+    for units in s.hidden_units:
+        _require_positive_integer("hidden_units", units)
+    if s.objective is not None and s.objective not in OBJECTIVES:
         raise InputError(f"unknown objective {s.objective!r}: choose from {', '.join(OBJECTIVES)}")
     for width in _per_layer("width", 1 if s.width is None else s.width, s.depth - 1):
         _require_positive_integer("width", width)
     for count in _per_layer("num_inducing", s.num_inducing, s.depth):
         _require_positive_integer("num_inducing", count)
+    for count in s.variance_inducing():
+        _require_positive_integer("num_variance_inducing", count)
     for expression in _per_layer("kernel", s.kernel, s.depth):
         try:
             make_kernel(expression, 1, 1.0, 1.0)

@@ -2,7 +2,7 @@
 
 import fnmatch
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, final, get_args
 
 import equinox as eqx
@@ -12,13 +12,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.model.layers import Layer, Projection, conditional
 from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
-from deepwell.model.linalg import InverseFactor, inverse_cholesky, standard_normal
+from deepwell.model.linalg import InverseFactor, inverse_cholesky_all, standard_normal
 
 Objective = Literal["predictive", "expected"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
 
 Outputs = tuple[Float[Array, "..."], ...]
 """Whitened inducing outputs v, one (num_inducing, width) array a layer."""
+
+Moments = tuple[Float[Array, "n _"], Float[Array, "n _"]]
+"""Mean and variance of f at each row; the variance has one column when the outputs share it."""
 
 
 class Batch(NamedTuple):
@@ -45,13 +48,7 @@ class DeepGP(eqx.Module):
 
         Layers with equally many inducing points are factorised as one batch.
         """
-        found: dict[int, InverseFactor] = {}
-        for kind in dict.fromkeys((layer.num_inducing, layer.jitter) for layer in self.layers):
-            members = [i for i, layer in enumerate(self.layers) if (layer.num_inducing, layer.jitter) == kind]
-            grams = jnp.stack([self.layers[i].gram() for i in members])
-            batch = jax.vmap(inverse_cholesky, (0, None))(grams, kind[1])
-            found |= {i: jax.tree.map(lambda x, place=place: x[place], batch) for place, i in enumerate(members)}
-        return tuple(found[i] for i in range(self.depth))
+        return inverse_cholesky_all([layer.gram() for layer in self.layers], [layer.jitter for layer in self.layers])
 
     def zero_outputs(self) -> Outputs:
         """v = 0: every layer at its mean function."""
@@ -68,7 +65,7 @@ class DeepGP(eqx.Module):
 
 def propagate(
     model: DeepGP, factors: tuple[InverseFactor, ...], v: Outputs, first: Projection, noise: Outputs
-) -> tuple[Float[Array, "n p"], Float[Array, "n 1"]]:
+) -> Moments:
     """Mean and variance of f_L | {u_l}, f_{L-1}, the hidden layers f_l = mu_l + sqrt(var_l) noise_l sampled.
 
     Each ``noise`` is (n, width) when rows are independent, (width,) when all rows share one draw.
@@ -89,27 +86,47 @@ def log_likelihood(
     objective: Objective,
     inner_samples: int,
 ) -> Float[Array, ""]:
-    """Mean over the batch of an estimate of log p(y_i | {u_l}).
+    """Mean over the batch of an estimate of log p(y_i | {u_l})."""
+
+    def last_layer(noise: Outputs) -> Moments:
+        return propagate(model, factors, v, batch.first, noise)
+
+    return mean_log_density(key, model, last_layer, batch.y, batch.weight, objective, inner_samples)
+
+
+def row_log_density(model: DeepGP, last: Moments, y: Float[Array, "n p"], objective: Objective) -> Float[Array, " n"]:
+    """E log p(y | f_L) or log E p(y | f_L) of each row over f_L ~ N(last)."""
+    mean, variance = last[0], jnp.broadcast_to(last[1], y.shape)
+    if objective == "expected":
+        return model.likelihood.variational_expectations(mean, variance, y)
+    return model.likelihood.predict_log_density(mean, variance, y)
+
+
+def mean_log_density(
+    key: PRNGKeyArray,
+    model: DeepGP,
+    last_layer: Callable[[Outputs], Moments],
+    y: Float[Array, "n p"],
+    weight: Float[Array, " n"],
+    objective: Objective,
+    inner_samples: int,
+) -> Float[Array, ""]:
+    """Weighted mean over rows of an estimate of log p(y_i), ``last_layer`` giving f_L for a draw of the hidden noise.
 
     One propagation of the hidden layers gives ``expected``, E log p(y | f_L) over the last layer alone, or
     ``predictive``, log E p(y | f_L). K = ``inner_samples`` propagations are averaged inside the logarithm,
     log (1/K) sum_k exp(.), a bound that tightens as K grows.
     """
-    rows, outputs = batch.y.shape
 
     def one(noise: Outputs) -> Float[Array, " n"]:
-        mean, variance = propagate(model, factors, v, batch.first, noise)
-        variance = jnp.broadcast_to(variance, (rows, outputs))
-        if objective == "expected":
-            return model.likelihood.variational_expectations(mean, variance, batch.y)
-        return model.likelihood.predict_log_density(mean, variance, batch.y)
+        return row_log_density(model, last_layer(noise), y, objective)
 
     if inner_samples == 1 or model.depth == 1:
-        per_row = one(model.hidden_noise(key, (rows,)))
+        per_row = one(model.hidden_noise(key, (len(y),)))
     else:
-        draws = jax.vmap(one)(model.hidden_noise(key, (inner_samples, rows)))
+        draws = jax.vmap(one)(model.hidden_noise(key, (inner_samples, len(y))))
         per_row = jax.nn.logsumexp(draws, axis=0) - jnp.log(float(inner_samples)).astype(draws.dtype)
-    return jnp.sum(batch.weight * per_row) / jnp.sum(batch.weight)
+    return jnp.sum(weight * per_row) / jnp.sum(weight)
 
 
 def log_prior_outputs(v: Outputs) -> Float[Array, ""]:

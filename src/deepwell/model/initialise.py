@@ -67,6 +67,21 @@ def initial_model(rng: np.random.Generator, X: np.ndarray, num_outputs: int, arc
     return DeepGP(tuple(layers), Gaussian(noise))
 
 
+def variance_inputs(
+    rng: np.random.Generator, X: np.ndarray, model: DeepGP, counts: tuple[int, ...] | None
+) -> tuple[jnp.ndarray | None, ...]:
+    """Inducing inputs of the variances, found as those of the mean are; None everywhere if there are no counts."""
+    if counts is None:
+        return (None,) * model.depth
+    centres = kmeans(rng, X, max(counts))
+    found = []
+    for layer, count in zip(model.layers, counts, strict=True):
+        chosen = centres if count >= len(centres) else centres[np.sort(rng.choice(len(centres), count, replace=False))]
+        found.append(jnp.asarray(chosen, float))
+        centres = np.asarray(layer.mean(jnp.asarray(centres, float)))
+    return tuple(found)
+
+
 def _hidden_mean(X: np.ndarray, width: int) -> Mean:
     dimension = X.shape[1]
     if width == dimension:

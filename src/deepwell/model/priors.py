@@ -1,13 +1,11 @@
-"""Weak priors on hyperparameters, added to the objective of the M-step (MAP)."""
+"""Weak priors on hyperparameters: added to the objective of the M-step (MAP), or sampled under."""
 
 import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-
-from deepwell.model.deep_gp import DeepGP
+from jaxtyping import Array, Float, PyTree
 
 
 class LogNormal(NamedTuple):
@@ -34,19 +32,22 @@ class Priors(NamedTuple):
     inducing_scale: float = 0.4
 
 
-def log_prior(model: DeepGP, start: DeepGP, priors: Priors) -> Float[Array, ""]:
-    """Log prior density of all hyperparameters, less its constant; ``start`` is the model before learning."""
-    total = jnp.zeros((), model.layers[0].inducing_inputs.dtype)
-    paths = jax.tree_util.tree_leaves_with_path(model)
+def log_prior(parameters: PyTree, start: PyTree, priors: Priors) -> Float[Array, ""]:
+    """Log prior density of all hyperparameters in a model or any tree of parts of one, less its constant.
+
+    ``start`` is the tree before learning. Arrays whose names are not those of hyperparameters count nothing.
+    """
+    terms = []
+    paths = jax.tree_util.tree_leaves_with_path(parameters)
     for (path, leaf), begun in zip(paths, jax.tree.leaves(start), strict=True):
         name = jax.tree_util.keystr(path[-1:], simple=True)
         if name == "log_lengthscales":
             scaled = LogNormal(priors.lengthscale.median * math.sqrt(leaf.shape[-1]), priors.lengthscale.scale)
-            total += scaled.log_density_of_log(leaf)
+            terms.append(scaled.log_density_of_log(leaf))
         elif name == "log_variance":
-            total += priors.variance.log_density_of_log(leaf)
+            terms.append(priors.variance.log_density_of_log(leaf))
         elif name == "log_noise_variance":
-            total += priors.noise.log_density_of_log(leaf)
-        elif name == "inducing_inputs":
-            total += -0.5 * jnp.sum(((leaf - begun) / priors.inducing_scale) ** 2)
-    return total
+            terms.append(priors.noise.log_density_of_log(leaf))
+        elif name in ("inducing_inputs", "variance_inputs"):
+            terms.append(-0.5 * jnp.sum(((leaf - begun) / priors.inducing_scale) ** 2))
+    return jnp.sum(jnp.stack(terms))

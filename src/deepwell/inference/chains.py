@@ -1,0 +1,109 @@
+"""Chains of SGHMC on a potential U/N = -log p/N at temperature 1/N: tuned while they burn in, then collected."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from deepwell.inference import mcem, sghmc
+from deepwell.inference.problem import Config, Flat
+
+Samples = Float[Array, "c s k"]
+
+
+class Tuned(NamedTuple):
+    """A chain in burn-in: its state and the moments that tune it."""
+
+    chain: sghmc.Chain
+    moments: sghmc.Moments
+
+
+def at_rest(positions: Float[Array, "c k"]) -> Tuned:
+    """All chains at rest where they start, nothing known of their gradients."""
+    return Tuned(jax.vmap(sghmc.init)(positions), jax.vmap(sghmc.init_moments)(positions))
+
+
+def move(
+    keys: PRNGKeyArray,
+    chain: sghmc.Chain,
+    moments: sghmc.Moments,
+    density: mcem.Density,
+    dynamics: sghmc.Dynamics,
+    num_data: Int[Array, ""],
+) -> tuple[sghmc.Chain, Flat, Array]:
+    """One SGHMC step; returns the chain, the gradient it followed and the watched mean log-likelihood."""
+
+    def potential(v: Flat) -> tuple[Array, Array]:
+        value, watched = density(keys[0], v)
+        return -value, watched
+
+    gradient, fit = jax.grad(potential, has_aux=True)(chain.position)
+    moved = sghmc.step(keys[1], chain, moments, gradient, dynamics, 1.0 / num_data.astype(fit.dtype))
+    return moved, gradient, fit
+
+
+def tuned_sampler(config: Config, num_data: Int[Array, ""], iteration: Int[Array, ""]) -> mcem.Sampler:
+    """SGHMC on all chains at once, each adapting its own preconditioner.
+
+    The floor under its window grows with the iteration, so that the start of the moments is forgotten.
+    """
+    floor = jnp.minimum(iteration, config.shortest_window).astype(float)
+
+    def one(keys: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
+        chain, gradient, fit = move(keys, tuned.chain, tuned.moments, density, config.dynamics, num_data)
+        adapted = sghmc.adapt(tuned.moments, gradient, floor)
+        return Tuned(chain, sghmc.select(sghmc.all_finite(adapted), adapted, tuned.moments)), fit
+
+    def step(key: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
+        keys = jax.random.split(key, (config.num_chains, 2))
+        moved, fits = jax.vmap(lambda k, t: one(k, t, density))(keys, tuned)
+        return moved, jnp.mean(fits)
+
+    return mcem.Sampler(step, lambda tuned: tuned.chain.position)
+
+
+def move_all(
+    config: Config,
+    key: PRNGKeyArray,
+    chains: sghmc.Chain,
+    moments: sghmc.Moments,
+    density: mcem.Density,
+    num_data: Int[Array, ""],
+) -> tuple[sghmc.Chain, Array]:
+    """One step of every chain with its preconditioner frozen."""
+    keys = jax.random.split(key, (config.num_chains, 2))
+    chains, _, fits = jax.vmap(lambda k, c, m: move(k, c, m, density, config.dynamics, num_data))(keys, chains, moments)
+    return chains, jnp.mean(fits)
+
+
+def no_samples(config: Config, size: int, dtype: jnp.dtype) -> Samples:
+    """Room for the samples of all chains."""
+    return jnp.zeros((config.num_chains, config.num_samples, size), dtype)
+
+
+def collect(
+    config: Config,
+    chains: sghmc.Chain,
+    samples: Samples,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    iterate: Callable[[Array, sghmc.Chain], tuple[sghmc.Chain, Array]],
+) -> tuple[sghmc.Chain, Samples, Float[Array, ""]]:
+    """Iterations ``first`` up to ``last``, whole multiples of the spacing, the state after each spacing kept."""
+
+    def body(s: Array, carry: tuple[sghmc.Chain, Array, Array]) -> tuple[sghmc.Chain, Array, Array]:
+        def inner(i: Array, carry: tuple[sghmc.Chain, Array]) -> tuple[sghmc.Chain, Array]:
+            moved, fit = iterate(i, carry[0])
+            return moved, carry[1] + fit
+
+        chains, samples, total = carry
+        chains, total = lax.fori_loop(s * config.spacing, (s + 1) * config.spacing, inner, (chains, total))
+        return chains, samples.at[:, s].set(chains.position), total
+
+    zero = jnp.zeros((), samples.dtype)
+    ends = first // config.spacing, last // config.spacing
+    chains, samples, total = lax.fori_loop(*ends, body, (chains, samples, zero))
+    return chains, samples, total / (last - first)

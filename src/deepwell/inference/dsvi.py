@@ -1,0 +1,131 @@
+"""Doubly stochastic variational inference: theta and q(v) climb a bound on the evidence by Adam.
+
+    ELBO / N = mean over a minibatch of E_q log p(y_i | f_L) - sum_l KL(q(v_l) || p(v_l)) / N,
+
+hidden layers sampled by reparameterisation (Salimbeni, Deisenroth 2017). With ``objective="predictive"`` the
+expectation stands inside the logarithm (Jankowiak, Pleiss, Gardner 2020, "Deep Sigma Point Processes"), and it is no
+bound. Decoupled inference is the same with inducing inputs of its own for the variances.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from deepwell.data.rows import Rows, minibatch
+from deepwell.inference.method import Method, Phase, Troubles
+from deepwell.inference.posteriors import Variational
+from deepwell.inference.problem import Config, Flat, Problem
+from deepwell.inference.sghmc import all_finite, select
+from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density
+from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
+from deepwell.model.priors import log_prior
+
+
+class State(NamedTuple):
+    """theta and q(v) as one vector, Adam's moments of it, and how many updates were refused as not finite."""
+
+    unknowns: Flat
+    optimiser: Any
+    refused: Int[Array, ""]
+
+
+def _adam(config: Config) -> Any:
+    import optax
+
+    return optax.adam(config.learning_rate)
+
+
+def unknowns(problem: Problem, vector: Flat) -> tuple[DeepGP, Belief]:
+    """The free part of theta and q(v); where inducing inputs are fixed, those of the variance are too."""
+    theta, belief = ravel_pytree((problem.theta, problem.belief))[1](vector)
+
+    def held(layer: Any, q: Any) -> Any:
+        if q.variance_inputs is None or layer.inducing_inputs is not None:
+            return q
+        return eqx.tree_at(lambda x: x.variance_inputs, q, lax.stop_gradient(q.variance_inputs))
+
+    return theta, tuple(held(layer, q) for layer, q in zip(theta.layers, belief, strict=True))
+
+
+def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> State:
+    """Where the problem says, nothing climbed."""
+    vector, _ = ravel_pytree((problem.theta, problem.belief))
+    return State(vector, _adam(config).init(vector), jnp.zeros((), jnp.int32))
+
+
+def elbo(
+    config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows, vector: Flat
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """ELBO / N (plus the log prior of theta / N, if there is one) on a minibatch, and its first term."""
+    batch_key, noise_key = jax.random.split(key)
+    theta, belief = unknowns(problem, vector)
+    model = eqx.combine(theta, problem.constants)
+    factors = pairs_of_factors(model, belief)
+    (X, y), weight = minibatch(batch_key, (rows.X, rows.y), rows.num_data, config.batch_size)
+    first = marginal(model.layers[0], belief[0], factors[0], X)
+
+    def last_layer(noise: Outputs) -> Moments:
+        return propagate_belief(model, belief, factors, first, noise)
+
+    fit = mean_log_density(noise_key, model, last_layer, y, weight, config.objective, config.inner_samples)
+    divergence = jnp.sum(jnp.stack([q.kl() for q in belief]))
+    begun = (problem.initial, problem.belief)
+    prior = 0.0 if config.priors is None else log_prior((model, belief), begun, config.priors)
+    return fit - (divergence - prior) / rows.num_data.astype(fit.dtype), fit
+
+
+def optimise(
+    config: Config,
+    key: PRNGKeyArray,
+    problem: Problem,
+    rows: Rows,
+    state: State,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+) -> tuple[State, Float[Array, ""]]:
+    """Steps ``first`` up to ``last`` of Adam, each with the key of its number, and their mean log-likelihood."""
+    adam = _adam(config)
+
+    def body(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, total = carry
+
+        def loss(vector: Flat) -> tuple[Array, Array]:
+            value, fit = elbo(config, jax.random.fold_in(key, i), problem, rows, vector)
+            return -value, fit
+
+        gradient, fit = jax.grad(loss, has_aux=True)(state.unknowns)
+        updates, moved = adam.update(gradient, state.optimiser)
+        vector = state.unknowns + updates
+        finite = all_finite((vector, gradient))
+        return State(
+            select(finite, vector, state.unknowns),
+            select(finite, moved, state.optimiser),
+            state.refused + (~finite).astype(jnp.int32),
+        ), total + fit
+
+    state, total = lax.fori_loop(first, last, body, (state, jnp.zeros((), rows.X.dtype)))
+    return state, total / (last - first)
+
+
+def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: State) -> tuple[Variational, Troubles]:
+    """The model and q(v), with hidden noise for as many functions as samples were asked for."""
+    theta, belief = unknowns(problem, state.unknowns)
+    model = eqx.combine(theta, problem.constants)
+    draws = config.num_chains * config.num_samples
+    posterior = Variational(model, belief, model.hidden_noise(key, (1, draws)), 1 if model.depth == 1 else draws)
+    pairs = pairs_of_factors(model, belief)
+    retries = jnp.max(jnp.stack([factor.retries for pair in pairs for factor in pair]))
+    return posterior, Troubles(jnp.zeros((), jnp.int32), state.refused, retries)
+
+
+def phases(config: Config) -> tuple[Phase, ...]:
+    """All iterations are one climb."""
+    return (Phase("optimising", config.burn_in, optimise),)
+
+
+METHOD = Method(start, phases, finish)

@@ -1,0 +1,47 @@
+"""What every inference method is: a start, phases made of compiled chunks, and a posterior at the end.
+
+All functions are pure and take a static ``Config`` first, so that one driver (``run``) compiles them, reports
+progress between chunks, and can run many problems of one shape at once.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Int
+
+from deepwell.inference.posteriors import Posterior
+
+CHUNK = 250
+"""Iterations of a chunk: the state is looked at between chunks."""
+
+
+class Phase(NamedTuple):
+    """Iterations of one kind.
+
+    enter(config, problem, rows, state) -> state: what the phase before left becomes this phase's state;
+    context(config, problem, rows, state) -> what does not change in the phase, recomputable from its state;
+    advance(config, key, context, rows, state, first, last) -> (state, mean log-likelihood of a training row).
+    """
+
+    name: str
+    iterations: int
+    advance: Callable[..., tuple[Any, Array]]
+    enter: Callable[..., Any] | None = None
+    context: Callable[..., Any] | None = None  # None: the problem itself
+    chunk: int = CHUNK
+
+
+class Troubles(NamedTuple):
+    """Moves and updates refused because they left the finite numbers; tenfold growths of the jitter at the end."""
+
+    refused_moves: Int[Array, ""]
+    refused_updates: Int[Array, ""]
+    jitter_retries: Int[Array, ""]
+
+
+class Method(NamedTuple):
+    """start(config, key, problem, rows) -> state, phases(config), finish(config, key, problem, state) -> result."""
+
+    start: Callable[..., Any]
+    phases: Callable[[Any], tuple[Phase, ...]]
+    finish: Callable[..., tuple[Posterior, Troubles]]

@@ -1,0 +1,169 @@
+"""The paper's method: Moving Window MCEM moves theta while SGHMC moves v, then samples of v at fixed theta.
+
+With a window of one state it is the naive method, in which theta follows the newest sample only.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from deepwell.data.rows import Rows, minibatch
+from deepwell.inference import dsvi, mcem, sghmc
+from deepwell.inference.chains import Samples, Tuned, at_rest, collect, move_all, no_samples, tuned_sampler
+from deepwell.inference.method import CHUNK, Method, Phase, Troubles
+from deepwell.inference.posteriors import SharedTheta
+from deepwell.inference.problem import Config, Flat, Problem, density_of_v, target
+from deepwell.model.deep_gp import Batch, DeepGP
+from deepwell.model.layers import Projection
+from deepwell.model.linalg import InverseFactor
+
+CACHED_PROJECTIONS = 2**27
+"""Numbers of the first layer's projections of all training rows that may be kept."""
+
+
+def optimiser(config: Config) -> Any:
+    """Adam at a constant rate, as in the paper."""
+    import optax
+
+    return optax.adam(config.learning_rate)
+
+
+def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Any:
+    """The chains at their start and the window empty; or, with a warm start, q(v) before learning."""
+    if config.warm_start:
+        return dsvi.start(config, key, problem, rows)
+    theta, _ = ravel_pytree(problem.theta)
+    return _empty_window(config, theta, problem.first_positions(config.num_chains))
+
+
+def after_warm_start(config: Config, problem: Problem, rows: Rows, state: dsvi.State) -> mcem.State:
+    """theta where dsvi left it, the chains at the mean of q(v)."""
+    theta, belief = dsvi.unknowns(problem, state.unknowns)
+    v, _ = ravel_pytree(tuple(q.mean for q in belief))
+    return _empty_window(config, ravel_pytree(theta)[0], jnp.tile(v, (config.num_chains, 1)))
+
+
+def _empty_window(config: Config, theta: Flat, positions: Float[Array, "c k"]) -> mcem.State:
+    return mcem.init(theta, at_rest(positions), positions, optimiser(config), config.window_size)
+
+
+def burn_in(
+    config: Config,
+    key: PRNGKeyArray,
+    problem: Problem,
+    rows: Rows,
+    state: mcem.State,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+) -> tuple[mcem.State, Float[Array, ""]]:
+    """Iterations ``first`` up to ``last``, each with the key of its number, and their mean log-likelihood."""
+    aim, adam = target(config, problem, rows), optimiser(config)
+
+    def body(i: Array, carry: tuple[mcem.State, Array]) -> tuple[mcem.State, Array]:
+        state, total = carry
+        sampler = tuned_sampler(config, rows.num_data, i)
+        state, fit = mcem.step(jax.random.fold_in(key, i), state, aim, sampler, adam)
+        return state, total + fit
+
+    state, total = lax.fori_loop(first, last, body, (state, jnp.zeros((), rows.X.dtype)))
+    return state, total / (last - first)
+
+
+class Sampling(NamedTuple):
+    """theta, the preconditioners and the refused updates as burn-in left them; the chains; the samples so far."""
+
+    theta: Flat
+    moments: sghmc.Moments
+    refused_updates: Int[Array, ""]
+    chains: sghmc.Chain
+    samples: Samples
+
+
+class Frozen(NamedTuple):
+    """What theta alone decides: the model, its factors, and the rows as the first layer sees them (when they are
+    small enough to keep)."""
+
+    model: DeepGP
+    factors: tuple[InverseFactor, ...]
+    projected: Projection | None
+
+
+def begin_sampling(config: Config, problem: Problem, rows: Rows, state: mcem.State) -> Sampling:
+    """Freeze theta and the preconditioners."""
+    tuned: Tuned = state.chains
+    samples = no_samples(config, tuned.chain.position.shape[-1], rows.X.dtype)
+    return Sampling(state.theta, tuned.moments, state.refused, tuned.chain, samples)
+
+
+def freeze(config: Config, problem: Problem, rows: Rows, state: Sampling) -> Frozen:
+    """Factor K_ZZ and project the training inputs on the first layer, once."""
+    model = problem.model(state.theta)
+    factors = model.factors()
+    keep = rows.X.shape[0] * model.layers[0].num_inducing <= CACHED_PROJECTIONS
+    return Frozen(model, factors, model.layers[0].project(factors[0], rows.X) if keep else None)
+
+
+def draw_samples(
+    config: Config,
+    key: PRNGKeyArray,
+    frozen: Frozen,
+    rows: Rows,
+    state: Sampling,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+) -> tuple[Sampling, Float[Array, ""]]:
+    """Burn-in without adapting, at fixed theta: iterations ``first`` up to ``last``."""
+
+    def draw_batch(key: PRNGKeyArray) -> Batch:
+        inputs = rows.X if frozen.projected is None else frozen.projected
+        (inputs, y), weight = minibatch(key, (inputs, rows.y), rows.num_data, config.batch_size)
+        if frozen.projected is None:
+            inputs = frozen.model.layers[0].project(frozen.factors[0], inputs)
+        return Batch(inputs, y, weight)
+
+    def iterate(i: Array, chains: sghmc.Chain) -> tuple[sghmc.Chain, Array]:
+        batch_key, step_key = jax.random.split(jax.random.fold_in(key, i))
+        density = density_of_v(config, frozen.model, frozen.factors, draw_batch(batch_key), rows.num_data)
+        return move_all(config, step_key, chains, state.moments, density, rows.num_data)
+
+    chains, samples, fit = collect(config, state.chains, state.samples, first, last, iterate)
+    return state._replace(chains=chains, samples=samples), fit
+
+
+def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling) -> tuple[SharedTheta, Troubles]:
+    """theta, and the vectors of each chain and draw as inducing outputs of the layers."""
+    model = problem.model(state.theta)
+    _, unravel = ravel_pytree(model.zero_outputs())
+    outputs = jax.vmap(jax.vmap(unravel))(state.samples)
+    posterior = SharedTheta(model, outputs, model.hidden_noise(key, state.samples.shape[:2]))
+    retries = jnp.max(jnp.stack([factor.retries for factor in model.factors()]))
+    return posterior, Troubles(jnp.sum(state.chains.refused), state.refused_updates, retries)
+
+
+def warm_start_phases(config: Config) -> tuple[Phase, ...]:
+    """A short dsvi run before burn-in, if asked for."""
+    return (Phase("warm start", config.warm_start, dsvi.optimise),) if config.warm_start else ()
+
+
+def sampling_phase(config: Config) -> Phase:
+    """Samples of v at fixed theta."""
+    chunk = max(1, CHUNK // config.spacing) * config.spacing
+    iterations = config.num_samples * config.spacing
+    return Phase("sampling", iterations, draw_samples, begin_sampling, freeze, chunk)
+
+
+def phases(config: Config) -> tuple[Phase, ...]:
+    """Perhaps a warm start, burn-in, sampling."""
+    enter = after_warm_start if config.warm_start else None
+    return (
+        *warm_start_phases(config),
+        Phase("burn-in", config.burn_in, burn_in, enter),
+        sampling_phase(config),
+    )
+
+
+METHOD = Method(start, phases, finish)

@@ -1,0 +1,166 @@
+"""What inference ends with: functions drawn from the posterior, each a Gaussian over f_L(x) at every x.
+
+Hidden layers' noise is drawn once per sample and layer, never per row: a sample is one function, and what it says of
+a row depends on that row alone.
+"""
+
+import abc
+from typing import final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from deepwell.model.bnn import Net
+from deepwell.model.deep_gp import DeepGP, Outputs, propagate
+from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
+from deepwell.model.linalg import InverseFactor
+
+SAMPLES_AT_ONCE = 50
+
+Functions = tuple[Float[Array, "s n p"], Float[Array, "s n q"]]
+"""Mean and variance of f_L under each sample; q is 1 when the outputs share the variance."""
+
+
+class Posterior(eqx.Module):
+    """Samples over (chain, draw), the leading axes of every sampled array."""
+
+    @property
+    @abc.abstractmethod
+    def draws(self) -> tuple[int, int]:
+        """Chains, and samples of each."""
+
+    @abc.abstractmethod
+    def prepare(self) -> PyTree:
+        """What does not depend on the rows: factors of K_ZZ."""
+
+    @abc.abstractmethod
+    def functions(self, prepared: PyTree, X: Float[Array, "n d"]) -> Functions:
+        """f_L at the rows of standardised X."""
+
+    @abc.abstractmethod
+    def noise_variance(self) -> Float[Array, "s p"]:
+        """Variance of Gaussian noise under each sample, or one row if all agree."""
+
+
+@final
+class SharedTheta(Posterior):
+    """One theta, samples of v: the first layer's projection of a row serves all samples."""
+
+    model: DeepGP
+    samples: Outputs
+    noise: Outputs
+
+    @property
+    def draws(self) -> tuple[int, int]:
+        return self.samples[0].shape[0], self.samples[0].shape[1]
+
+    def prepare(self) -> tuple[InverseFactor, ...]:
+        return self.model.factors()
+
+    def functions(self, prepared: tuple[InverseFactor, ...], X: Float[Array, "n d"]) -> Functions:
+        first = self.model.layers[0].project(prepared[0], X)
+
+        def one(sample: tuple[Outputs, Outputs]) -> tuple[Array, Array]:
+            return propagate(self.model, prepared, sample[0], first, sample[1])
+
+        return jax.lax.map(one, _flat((self.samples, self.noise)), batch_size=SAMPLES_AT_ONCE)
+
+    def noise_variance(self) -> Float[Array, "s p"]:
+        return self.model.likelihood.noise_variance[None]  # type: ignore[attr-defined]
+
+
+@final
+class OwnTheta(Posterior):
+    """A theta with every sample of v. ``parameters`` are all arrays of a model like ``template``, ravelled."""
+
+    template: DeepGP
+    parameters: Float[Array, "c s k"]
+    samples: Outputs
+    noise: Outputs
+
+    @property
+    def draws(self) -> tuple[int, int]:
+        return self.parameters.shape[0], self.parameters.shape[1]
+
+    def model(self, parameters: Float[Array, " k"]) -> DeepGP:
+        """The model of one sample."""
+        return ravel_pytree(self.template)[1](parameters)
+
+    def prepare(self) -> tuple[InverseFactor, ...]:
+        return jax.lax.map(lambda p: self.model(p).factors(), _flat(self.parameters), batch_size=SAMPLES_AT_ONCE)
+
+    def functions(self, prepared: tuple[InverseFactor, ...], X: Float[Array, "n d"]) -> Functions:
+        def one(sample: tuple[Array, tuple[InverseFactor, ...], Outputs, Outputs]) -> tuple[Array, Array]:
+            parameters, factors, v, noise = sample
+            model = self.model(parameters)
+            return propagate(model, factors, v, model.layers[0].project(factors[0], X), noise)
+
+        parameters, samples, noise = _flat((self.parameters, self.samples, self.noise))
+        return jax.lax.map(one, (parameters, prepared, samples, noise), batch_size=SAMPLES_AT_ONCE)
+
+    def noise_variance(self) -> Float[Array, "s p"]:
+        return jax.vmap(lambda p: self.model(p).likelihood.noise_variance)(_flat(self.parameters))  # type: ignore[attr-defined]
+
+
+@final
+class Variational(Posterior):
+    """One theta and q(v); hidden layers sampled, the last one's q(f) in closed form."""
+
+    model: DeepGP
+    belief: Belief
+    noise: Outputs
+    num_draws: int = eqx.field(static=True)
+
+    @property
+    def draws(self) -> tuple[int, int]:
+        return 1, self.num_draws
+
+    def prepare(self) -> PyTree:
+        return pairs_of_factors(self.model, self.belief)
+
+    def functions(self, prepared: PyTree, X: Float[Array, "n d"]) -> Functions:
+        first = marginal(self.model.layers[0], self.belief[0], prepared[0], X)
+        if not self.noise:  # depth 1: one Gaussian says it all
+            return jax.tree.map(lambda x: x[None], first)
+
+        def one(noise: Outputs) -> tuple[Array, Array]:
+            return propagate_belief(self.model, self.belief, prepared, first, noise)
+
+        return jax.lax.map(one, _flat(self.noise), batch_size=SAMPLES_AT_ONCE)
+
+    def noise_variance(self) -> Float[Array, "s p"]:
+        return self.model.likelihood.noise_variance[None]  # type: ignore[attr-defined]
+
+
+@final
+class Networks(Posterior):
+    """Samples of all weights and the noise of a net like ``template``, ravelled."""
+
+    template: Net
+    parameters: Float[Array, "c s k"]
+
+    @property
+    def draws(self) -> tuple[int, int]:
+        return self.parameters.shape[0], self.parameters.shape[1]
+
+    def net(self, parameters: Float[Array, " k"]) -> Net:
+        """The net of one sample."""
+        return ravel_pytree(self.template)[1](parameters)
+
+    def prepare(self) -> None:
+        return None
+
+    def functions(self, prepared: None, X: Float[Array, "n d"]) -> Functions:
+        means = jax.lax.map(lambda p: self.net(p)(X), _flat(self.parameters), batch_size=SAMPLES_AT_ONCE)
+        return means, jnp.zeros_like(means[..., :1])
+
+    def noise_variance(self) -> Float[Array, "s p"]:
+        return jax.vmap(lambda p: self.net(p).likelihood.noise_variance)(_flat(self.parameters))
+
+
+def _flat(tree: PyTree) -> PyTree:
+    """(chain, draw, ...) -> (chain * draw, ...)."""
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tree)

@@ -1,0 +1,133 @@
+"""Where a fit starts: from scratch, or from what another method found."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from deepwell.data.errors import InputError
+from deepwell.inference.posteriors import Networks, OwnTheta, Posterior, SharedTheta, Variational
+from deepwell.inference.problem import NetProblem, Problem
+from deepwell.interfaces.fitted import FittedModel
+from deepwell.interfaces.settings import Settings
+from deepwell.model.bnn import Net, initial_net
+from deepwell.model.deep_gp import DeepGP, Outputs, split_parameters
+from deepwell.model.gaussian_outputs import FIRST_INNER_VARIANCE, Belief, GaussianOutputs, initial_belief
+from deepwell.model.initialise import initial_model, variance_inputs
+from deepwell.model.layers import Layer
+
+
+class Found(NamedTuple):
+    """What another fit knows of a deep GP: theta, v of each chain, and q(v) or as much of it as samples tell."""
+
+    model: DeepGP
+    outputs: Outputs
+    belief: Belief
+
+
+def checked_start(init: Any) -> FittedModel | None:
+    """A fitted model, taken out of an estimator if it is in one."""
+    found = getattr(init, "model_", init)
+    if found is not None and not isinstance(found, FittedModel):
+        raise InputError(f"init={init!r} is neither a fitted model nor a fitted estimator")
+    return found
+
+
+def make_problem(
+    rng: np.random.Generator, X: np.ndarray, num_outputs: int, settings: Settings, init: FittedModel | None
+) -> Problem | NetProblem:
+    """The problem that the chosen method solves, for standardised X."""
+    if settings.inference == "nuts":
+        _require_blackjax()
+    if settings.inference == "bnn":
+        return NetProblem(_first_nets(rng, X.shape[1], num_outputs, settings, init))
+    decoupled = settings.inference == "dsvi-decoupled"
+    if init is None:
+        model = initial_model(rng, X, num_outputs, settings.architecture(X.shape[1]))
+        outputs, belief = jax.tree.map(lambda v: v[None], model.zero_outputs()), None
+    else:
+        model, outputs, belief = _found(init)
+    try:
+        theta, constants = split_parameters(model, settings.fixed)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    if settings.inference not in ("dsvi", "dsvi-decoupled") and not settings.warm_start:
+        return Problem(theta, constants, outputs)
+    if belief is None:
+        belief = initial_belief(
+            model, variance_inputs(rng, X, model, settings.variance_inducing() if decoupled else None)
+        )
+    else:
+        belief = (_apart if decoupled else _together)(model, belief)
+    return Problem(theta, constants, outputs, belief)
+
+
+def _apart(model: DeepGP, belief: Belief) -> Belief:
+    """The same belief, its variances with inducing inputs of their own."""
+
+    def one(layer: Layer, q: GaussianOutputs) -> GaussianOutputs:
+        inputs = layer.inducing_inputs if q.variance_inputs is None else q.variance_inputs
+        return GaussianOutputs(q.mean, q.scale, inputs)
+
+    return tuple(one(layer, q) for layer, q in zip(model.layers, belief, strict=True))
+
+
+def _together(model: DeepGP, belief: Belief) -> Belief:
+    """The same means; variances that had inducing inputs of their own start afresh."""
+    fresh = initial_belief(model, (None,) * model.depth)
+    pairs = zip(fresh, belief, strict=True)
+    return tuple(q if q.variance_inputs is None else GaussianOutputs(q.mean, new.scale) for new, q in pairs)
+
+
+def _require_blackjax() -> None:
+    try:
+        import blackjax  # noqa: F401
+    except ImportError as error:
+        raise InputError("inference='nuts' needs blackjax: pip install 'deepwell[nuts]'") from error
+
+
+def _first_nets(
+    rng: np.random.Generator, num_inputs: int, num_outputs: int, settings: Settings, init: FittedModel | None
+) -> Net:
+    if init is not None:
+        if not isinstance(init.posterior, Networks):
+            raise InputError(f"bnn cannot start from a model fitted by {init.settings.inference}")
+        return jax.vmap(init.posterior.net)(init.posterior.parameters[:, -1])
+    keys = jax.random.split(jax.random.key(int(rng.integers(2**32))), settings.num_chains)
+    sizes = num_inputs, num_outputs, settings.hidden_units, settings.noise_variance
+    return jax.vmap(lambda key: initial_net(key, *sizes))(keys)
+
+
+def _found(init: FittedModel) -> Found:
+    """theta, v and q(v) of another fit; samples give the moments of q, theta is that of the newest sample."""
+    posterior: Posterior = init.posterior
+    if isinstance(posterior, Variational):
+        return Found(posterior.model, tuple(q.mean[None] for q in posterior.belief), posterior.belief)
+    if isinstance(posterior, SharedTheta):
+        return Found(posterior.model, _newest(posterior.samples), _moments(posterior.samples))
+    if isinstance(posterior, OwnTheta):
+        model = posterior.model(posterior.parameters[0, -1])
+        newest = jax.tree.map(lambda v: v[:1], _newest(posterior.samples))  # the v that belongs to this theta
+        return Found(model, newest, _narrow(newest))
+    raise InputError(f"a deep GP cannot start from a model fitted by {init.settings.inference}")
+
+
+def _newest(samples: Outputs) -> Outputs:
+    return jax.tree.map(lambda v: v[:, -1], samples)
+
+
+def _narrow(newest: Outputs) -> Belief:
+    """q(v) close around one v."""
+    spread = [jnp.full(v.shape[1:], np.sqrt(FIRST_INNER_VARIANCE), v.dtype) for v in newest]
+    return tuple(_diagonal(v[0], s) for v, s in zip(newest, spread, strict=True))
+
+
+def _moments(samples: Outputs) -> Belief:
+    """Mean and standard deviation of the draws of the first chain."""
+    smallest = np.sqrt(FIRST_INNER_VARIANCE)
+    return tuple(_diagonal(jnp.mean(v[0], 0), jnp.maximum(jnp.std(v[0], 0), smallest)) for v in samples)
+
+
+def _diagonal(mean: jax.Array, std: jax.Array) -> GaussianOutputs:
+    return GaussianOutputs(mean, jax.vmap(jnp.diag)(jnp.log(std.T)))
