@@ -165,6 +165,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
+    "dsvi": {"hidden_variance": 1.0, "noise_variance": 0.1},
+    "dsvi-decoupled": {"hidden_variance": 1.0, "noise_variance": 0.1},
     "nuts": {"burn_in": 1_000, "num_samples": 500, "spacing": 1},
 }
 """Settings that replace the preset's for one inference method."""

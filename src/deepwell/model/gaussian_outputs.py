@@ -88,13 +88,19 @@ def _variance_layer(layer: Layer, q: GaussianOutputs) -> Layer:
 def marginal(
     layer: Layer, q: GaussianOutputs, factors: tuple[InverseFactor, InverseFactor], X: Float[Array, "n d"]
 ) -> Moments:
-    """q(f) at each row: mean m(x) + A_a v_a, variance k_xx - A_b A_b^T + A_b S A_b^T, per output."""
-    a = layer.project(factors[0], X)
-    b = a if q.variance_inputs is None else _variance_layer(layer, q).project(factors[1], X)
+    """q(f) at each row: mean m(x) + A_a v_a, variance k_xx - A_b A_b^T + A_b S A_b^T, per output.
+
+    Apart, the mean needs no A_a: K_xa (L_a^{-T} v_a) is linear in the number of inducing points.
+    """
+    b = _variance_layer(layer, q).project(factors[1], X)
     outputs, count, _ = q.scale.shape
     flat = jnp.moveaxis(q.cholesky(), 0, 1).reshape(count, outputs * count)
     spread = matmul(b.features, flat).reshape(len(X), outputs, count)
-    return a.mean + matmul(a.features, q.mean), b.variance[:, None] + jnp.sum(spread**2, -1)
+    if q.variance_inputs is None:
+        mean = matmul(b.features, q.mean)
+    else:
+        mean = matmul(layer.kernel(X, layer.inducing_inputs), matmul(factors[0].inverse.T, q.mean))
+    return b.mean + mean, b.variance[:, None] + jnp.sum(spread**2, -1)
 
 
 def propagate_belief(model: DeepGP, belief: Belief, factors: PairsOfFactors, first: Moments, noise: Outputs) -> Moments:
