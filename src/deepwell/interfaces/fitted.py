@@ -81,7 +81,11 @@ class FittedModel:
     def troubles(self) -> str:
         """What went wrong numerically during the fit, in one sentence; empty if nothing did."""
         found = []
-        for count, kind in ((self.refused_moves, "sampler"), (self.refused_updates, "hyperparameter")):
+        sampled_by_nuts = self.settings.inference == "nuts"
+        if self.refused_moves and sampled_by_nuts:
+            found.append(f"{self.refused_moves} transitions diverged")
+        moves = 0 if sampled_by_nuts else self.refused_moves
+        for count, kind in ((moves, "sampler"), (self.refused_updates, "hyperparameter")):
             if count:
                 found.append(f"{count} {kind} steps were refused because they left the finite numbers")
         if self.jitter_retries:

@@ -1,0 +1,105 @@
+"""Seconds an iteration of every inference method, side by side in one run, as ratios to sghmc.
+
+    taskset -c 0 python benchmarks/methods.py --depth 2
+
+The shape is that of the protein set: 36,584 rows, 9 columns, 100 inducing points (decoupled: 300 and 50), minibatches
+of 10,000. Rounds of a few iterations of each method are interleaved, and medians reported, because machines are noisy.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from deepwell.inference.methods import METHODS
+from deepwell.inference.run import _compiled
+from deepwell.interfaces.fitting import _config, _prepare
+from deepwell.interfaces.settings import make_settings
+
+COMPARED = ("sghmc", "dsvi", "dsvi-decoupled", "sghmc-bayes", "bnn")
+
+
+def data(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of noisy inputs."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(rows)
+
+
+def programs(name: str, depth: int, rows: int, columns: int, batch: int):
+    """(label, function of a number of iterations that runs them) for each phase of a method."""
+    settings = make_settings("paper", inference=name, depth=depth, width=columns, batch_size=batch, spacing=1)
+    prepared = _prepare(*data(rows, columns), settings, 0, None)
+    config, method = _config(settings, prepared), METHODS[name]
+    problem, table, key = prepared.problem, prepared.rows, prepared.key
+    state = _compiled(method.start, False)(config, key, problem, table)
+    for phase in method.phases(config):
+        if phase.enter is not None:
+            state = _compiled(phase.enter, False)(config, problem, table, state)
+        context = problem
+        if phase.context is not None:
+            context = _compiled(phase.context, False)(config, problem, table, state)
+        advance = _compiled(phase.advance, False, shared=2)
+
+        def run(count: int, advance=advance, context=context, state=state) -> None:
+            jax.block_until_ready(advance(config, key, context, table, state, jnp.asarray(0), jnp.asarray(count)))
+
+        run(1)  # compiles
+        yield f"{name}, {phase.name}", run
+        state, _ = advance(config, key, context, table, state, jnp.asarray(0), jnp.asarray(1))
+
+
+def prediction(name: str, depth: int, columns: int):
+    """A function that predicts 10,000 rows with 200 samples."""
+    import deepwell
+
+    settings = {"burn_in": 1, "num_samples": 200, "spacing": 1, "width": columns, "batch_size": 256}
+    X, y = data(1_000, columns)
+    model = deepwell.fit(X, y, preset="paper", inference=name, depth=depth, **settings)
+    rows, _ = data(10_000, columns)
+    model.predict_dist(rows)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            model.predict_dist(rows)
+
+    return f"{name}, predicting 10,000 rows", run
+
+
+def main() -> None:
+    """Measure and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--depth", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=36_584)
+    parser.add_argument("--columns", type=int, default=9)
+    parser.add_argument("--batch", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--iterations", type=int, default=4)
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    shape = arguments.depth, arguments.rows, arguments.columns, arguments.batch
+    measured = [pair for name in COMPARED for pair in programs(name, *shape)]
+    predicted = [prediction(name, arguments.depth, arguments.columns) for name in ("sghmc", "dsvi")]
+    seconds = {label: [] for label, _ in measured + predicted}
+    for _ in range(arguments.rounds):
+        for label, run in measured + predicted:
+            count = 1 if "predicting" in label else arguments.iterations
+            started = time.perf_counter()
+            run(count)
+            seconds[label].append((time.perf_counter() - started) / count)
+    medians = {label: statistics.median(values) for label, values in seconds.items()}
+    print(f"depth {arguments.depth}, jax {jax.__version__}, {jax.devices()[0].device_kind}")
+    for label, median in medians.items():
+        unit = medians["sghmc, predicting 10,000 rows" if "predicting" in label else "sghmc, burn-in"]
+        print(f"{label:40s} {1e3 * median:9.2f} ms   {median / unit:5.2f} times sghmc")
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"depth": arguments.depth, "seconds": seconds}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
