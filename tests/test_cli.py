@@ -134,3 +134,31 @@ def test_bad_input_ends_in_one_sentence(folder, monkeypatch, name):
 
 def test_version():
     assert RUN.invoke(app, ["--version"]).output.strip() == deepwell.__version__
+
+
+def test_any_setting_can_be_given_and_a_model_of_another_method_be_the_start(folder):
+    common = [str(folder / "t.csv"), "--target", "y", "--preset", "quick", "--quiet"]
+    first, second = folder / "first.deepwell", folder / "second.deepwell"
+    short = ["--set", "burn_in=30", "--set", "num_inducing=[8, 6]"]
+    assert RUN.invoke(app, ["fit", *common, "--out", str(first), "--inference", "dsvi", *short]).exit_code == 0
+    result = RUN.invoke(app, ["fit", *common, "--out", str(second), "--set", "burn_in=5", "--init", str(first)])
+    assert result.exit_code == 0, result.output
+    model = deepwell.load(second)
+    assert (model.settings.inference, model.settings.burn_in) == ("sghmc", 5)
+    assert [layer.num_inducing for layer in model.posterior.model.layers] == [8, 6]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--set", "burn_in"], "must have the form NAME=VALUE"),
+        (["--set", "depth=2", "--depth", "3"], "depth is set twice"),
+        (["--set", "brun_in=5"], "did you mean 'burn_in'"),
+        (["--init", "absent.deepwell"], "no such model file: absent.deepwell"),
+    ],
+)
+def test_bad_settings_are_named(folder, option, message):
+    out = str(folder / "bad.deepwell")
+    result = RUN.invoke(app, ["fit", str(folder / "t.csv"), "--target", "y", "--out", out, *option])
+    assert result.exit_code == 2
+    assert message in result.output

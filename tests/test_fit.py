@@ -1,4 +1,6 @@
 import dataclasses
+import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -310,6 +312,16 @@ def test_damaged_and_foreign_files_are_refused(fitted, tmp_path):
             deepwell.load(tmp_path / name)
     with pytest.raises(DeepwellFileError, match="no such model file"):
         deepwell.load(tmp_path / "absent")
+
+
+def test_files_of_the_first_format_are_still_read():
+    folder = Path(__file__).parent / "files"
+    expected = json.loads((folder / "format1.json").read_text())
+    model = deepwell.load(folder / "format1.deepwell")
+    mean, std = model.predict(pd.DataFrame(expected["X"]), return_std=True)
+    np.testing.assert_allclose(mean, expected["mean"], atol=1e-3 * np.min(std))
+    np.testing.assert_allclose(std, expected["std"], rtol=1e-3)
+    assert model.target_names == ("price",)
 
 
 def test_a_failed_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):

@@ -128,8 +128,8 @@ def test_variational_models_have_no_chains_to_diagnose():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"inference": "dsvi", "warm_start": 5}, "warm_start is for sghmc, sghmc-naive, mcem, not for dsvi"),
-        ({"warm_start": -1}, "warm_start=-1 must be an integer, 0 or more"),
+        ({"inference": "dsvi", "dsvi_start": 5}, "dsvi_start is for sghmc, sghmc-naive, mcem, not for dsvi"),
+        ({"dsvi_start": -1}, "dsvi_start=-1 must be an integer, 0 or more"),
         ({"inference": "bnn", "hidden_units": 50}, "hidden_units=50 must be a list"),
         ({"inference": "bnn", "hidden_units": (0,)}, "hidden_units=0 must be a positive integer"),
         ({"inference": "dsvi-decoupled", "num_variance_inducing": 0}, "num_variance_inducing=0"),

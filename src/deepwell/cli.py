@@ -26,6 +26,9 @@ Preset = Annotated[str, typer.Option(help="default, best, paper or quick.")]
 Inference = Annotated[
     str | None, typer.Option(help="sghmc, sghmc-naive, mcem, sghmc-bayes, dsvi, dsvi-decoupled, bnn or nuts.")
 ]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Any other setting, e.g. --set burn_in=2000; repeat for several.")
+]
 Chains = Annotated[int | None, typer.Option(help="Number of chains.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
@@ -62,6 +65,8 @@ def fit(
     preset: Preset = "default",
     inference: Inference = None,
     chains: Chains = None,
+    others: Set = None,
+    init: Annotated[Path | None, typer.Option(help="A .deepwell file to start from, of any method.")] = None,
     seed: Seed = 0,
     device: Device = "auto",
     force: Force = False,
@@ -69,14 +74,16 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it."""
     from deepwell.data.tables import read_table, split_target
+    from deepwell.interfaces.files import load
     from deepwell.interfaces.fitting import fit as fit_model
 
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
         X, y = split_target(read_table(table), target)
         model = fit_model(
-            X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet, depth=depth,
-            inference=inference, num_chains=chains,
+            X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet,
+            init=None if init is None else load(init),
+            **_settings(others, depth=depth, inference=inference, num_chains=chains),
         )  # fmt: skip
         model.save(out)
         chains, draws = model.posterior.draws
@@ -136,6 +143,7 @@ def evaluate(
     preset: Preset = "default",
     inference: Inference = None,
     chains: Chains = None,
+    others: Set = None,
     seed: Seed = 0,
     device: Device = "auto",
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the scores as JSON.")] = None,
@@ -155,7 +163,7 @@ def evaluate(
         X, y = split_target(read_table(table), target)
         result = evaluate_splits(
             X, y, range(first_split, first_split + splits), seed=seed, test_size=test_size, preset=preset,
-            verbose=not quiet, depth=depth, inference=inference, num_chains=chains,
+            verbose=not quiet, **_settings(others, depth=depth, inference=inference, num_chains=chains),
         )  # fmt: skip
         named = {f"split {row['split']}": row for row in result["splits"]} | {"mean": result["mean"]}
         _print_scores(f"{table.name}, {int(100 * test_size)} % held out", named)
@@ -179,6 +187,22 @@ def _plain_errors() -> Iterator[None]:
     except (InputError, DeepwellFileError) as error:
         typer.echo(f"deepwell: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
+    """Options of their own, and NAME=VALUE pairs; values are numbers, true, false, lists, or else text."""
+    chosen = {name: value for name, value in named.items() if value is not None}
+    for pair in others or []:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set {pair} must have the form NAME=VALUE")
+        if name in chosen:
+            raise InputError(f"{name} is set twice")
+        try:
+            chosen[name] = json.loads(text)
+        except json.JSONDecodeError:
+            chosen[name] = text
+    return chosen
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def optimiser(config: Config) -> Any:
 
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Any:
     """The chains at their start and the window empty; or, with a warm start, q(v) before learning."""
-    if config.warm_start:
+    if config.dsvi_start:
         return dsvi.start(config, key, problem, rows)
     theta, _ = ravel_pytree(problem.theta)
     return _empty_window(config, theta, problem.first_positions(config.num_chains))
@@ -146,7 +146,7 @@ def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling)
 
 def warm_start_phases(config: Config) -> tuple[Phase, ...]:
     """A short dsvi run before burn-in, if asked for."""
-    return (Phase("warm start", config.warm_start, dsvi.optimise),) if config.warm_start else ()
+    return (Phase("warm start", config.dsvi_start, dsvi.optimise),) if config.dsvi_start else ()
 
 
 def sampling_phase(config: Config) -> Phase:
@@ -158,7 +158,7 @@ def sampling_phase(config: Config) -> Phase:
 
 def phases(config: Config) -> tuple[Phase, ...]:
     """Perhaps a warm start, burn-in, sampling."""
-    enter = after_warm_start if config.warm_start else None
+    enter = after_warm_start if config.dsvi_start else None
     return (
         *warm_start_phases(config),
         Phase("burn-in", config.burn_in, burn_in, enter),

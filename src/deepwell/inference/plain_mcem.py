@@ -103,7 +103,7 @@ def burn_in(
 
 def phases(config: Config) -> tuple[Phase, ...]:
     """Perhaps a warm start, then rounds of MCEM, then sampling; a chunk is one round."""
-    enter = moving_window.after_warm_start if config.warm_start else None
+    enter = moving_window.after_warm_start if config.dsvi_start else None
     return (
         *moving_window.warm_start_phases(config),
         Phase("burn-in", config.burn_in, burn_in, enter, chunk=config.e_steps),

@@ -37,7 +37,7 @@ class Config(NamedTuple):
     num_chains: int
     num_samples: int  # of each chain
     spacing: int
-    warm_start: int  # iterations of dsvi before burn-in
+    dsvi_start: int  # iterations of dsvi before burn-in
     e_steps: int  # of plain MCEM: sampler steps of an E-step,
     e_samples: int  # samples kept of them,
     m_steps: int  # and at most so many optimiser steps of an M-step

@@ -86,7 +86,11 @@ def fit_group(
     with reporting(None, verbose, log_unit) as report:
         results = run_group(keys, problem, rows, _config(chosen, members[0]), report)
     seconds = (time.perf_counter() - started) / len(members)
-    return [_fitted(m, result, chosen, preset, seconds) for m, result in zip(members, results, strict=True)]
+    models = [_fitted(m, result, chosen, preset, seconds) for m, result in zip(members, results, strict=True)]
+    for i, model in enumerate(models):
+        if model.troubles():
+            warnings.warn(f"table {i}: {model.troubles()}", stacklevel=2)
+    return models
 
 
 def _prepare(X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | None) -> Prepared:

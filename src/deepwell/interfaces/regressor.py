@@ -17,7 +17,8 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     A parameter left at None takes its value from ``preset``: "default", "best", "paper" or "quick".
     ``deepwell.Settings`` says what each one means; ``n_`` here is ``num_`` there. ``fixed`` names
-    parameters that stay at their start, ``random_state`` is an int, a RandomState or None.
+    parameters that stay at their start, ``init`` is a fitted model or estimator to start from, ``random_state`` is
+    an int, a RandomState or None.
 
     After ``fit``: ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
     """
@@ -44,6 +45,10 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         friction: float | None = None,
         subtract_gradient_noise: bool | None = None,
         fixed: Any = None,
+        n_variance_inducing: Any = None,
+        hidden_units: Any = None,
+        dsvi_start: int | None = None,
+        init: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -67,6 +72,10 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.friction = friction
         self.subtract_gradient_noise = subtract_gradient_noise
         self.fixed = fixed
+        self.n_variance_inducing = n_variance_inducing
+        self.hidden_units = hidden_units
+        self.dsvi_start = dsvi_start
+        self.init = init
         self.random_state = random_state
         self.verbose = verbose
 
@@ -78,7 +87,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         settings = {
             name.replace("n_", "num_", 1) if name.startswith("n_") else name: value
             for name, value in self.get_params(deep=False).items()
-            if name not in ("preset", "random_state", "verbose")
+            if name not in ("preset", "init", "random_state", "verbose")
         }
         if hasattr(self, "feature_names_in_"):
             import pandas as pd
@@ -90,6 +99,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             targets.astype(np.float64),
             preset=self.preset,
             seed=seed,
+            init=self.init,
             verbose=bool(self.verbose),
             **settings,
         )

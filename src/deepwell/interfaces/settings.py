@@ -79,7 +79,7 @@ class Settings:
     """Inducing points of the variances in dsvi-decoupled; None: a sixth of ``num_inducing``."""
     hidden_units: tuple[int, ...] = (50, 50, 50)
     """Units of the hidden layers of bnn; () is Bayesian linear regression."""
-    warm_start: int = 0
+    dsvi_start: int = 0
     """Iterations of dsvi before the burn-in of sghmc, sghmc-naive or mcem."""
     e_steps: int = 500
     """Sampler steps of an E-step of mcem."""
@@ -122,7 +122,7 @@ class Settings:
             num_chains=self.num_chains,
             num_samples=self.num_samples,
             spacing=self.spacing,
-            warm_start=self.warm_start,
+            dsvi_start=self.dsvi_start,
             e_steps=self.e_steps,
             e_samples=self.e_samples,
             m_steps=self.m_steps,
@@ -167,6 +167,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
     "dsvi": {"hidden_variance": 1.0, "noise_variance": 0.1},
     "dsvi-decoupled": {"hidden_variance": 1.0, "noise_variance": 0.1},
+    "bnn": {"shortest_window": 1_000},
     "nuts": {"burn_in": 1_000, "num_samples": 500, "spacing": 1},
 }
 """Settings that replace the preset's for one inference method."""
@@ -230,7 +231,7 @@ def _check(s: Settings) -> None:
         raise InputError(f"fixed={s.fixed!r} must be a list of parameter names or patterns")
     if s.friction >= 1.0:
         raise InputError(f"friction={s.friction!r} must be below 1")
-    for name in ("shortest_window", "warm_start"):
+    for name in ("shortest_window", "dsvi_start"):
         value = getattr(s, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise InputError(f"{name}={value!r} must be an integer, 0 or more")
@@ -238,8 +239,8 @@ def _check(s: Settings) -> None:
         raise InputError(f"jitter={s.jitter!r} must lie between 0 and 1")
     if s.inference not in INFERENCE:
         raise InputError(f"unknown inference {s.inference!r}: choose from {', '.join(INFERENCE)}")
-    if s.warm_start and s.inference not in SHARE_THETA:
-        raise InputError(f"warm_start is for {', '.join(SHARE_THETA)}, not for {s.inference}")
+    if s.dsvi_start and s.inference not in SHARE_THETA:
+        raise InputError(f"dsvi_start is for {', '.join(SHARE_THETA)}, not for {s.inference}")
     if not isinstance(s.hidden_units, tuple):
         raise InputError(f"hidden_units={s.hidden_units!r} must be a list of numbers of units")
     for units in s.hidden_units:

@@ -52,7 +52,7 @@ def make_problem(
         theta, constants = split_parameters(model, settings.fixed)
     except ValueError as error:
         raise InputError(str(error)) from error
-    if settings.inference not in ("dsvi", "dsvi-decoupled") and not settings.warm_start:
+    if settings.inference not in ("dsvi", "dsvi-decoupled") and not settings.dsvi_start:
         return Problem(theta, constants, outputs)
     if belief is None:
         belief = initial_belief(
