@@ -32,7 +32,7 @@ def frozen_sampler(dynamics, temperature):
 
 def learn(aim, sampler, theta, chains, steps, rate):
     optimiser = optax.adam(rate)
-    state = mcem.init(theta, chains, sampler.position(chains), optimiser, 300)
+    state = mcem.init(aim, theta, chains, sampler.position(chains), optimiser, 300)
 
     def body(state, i):
         state, _ = mcem.step(jax.random.fold_in(jax.random.key(0), i), state, aim, sampler, optimiser)
@@ -95,7 +95,7 @@ def test_an_update_that_is_not_finite_is_not_made():
     sampler = mcem.Sampler(lambda key, state, density: (state, None), lambda state: state)
     optimiser = optax.adam(0.1)
     aim = mcem.Target(lambda theta: None, density)
-    state = mcem.init(jnp.asarray(0.0), jnp.ones((1, 2)), jnp.ones((1, 2)), optimiser, 3)
+    state = mcem.init(aim, jnp.asarray(0.0), jnp.ones((1, 2)), jnp.ones((1, 2)), optimiser, 3)
     state, _ = mcem.step(jax.random.key(0), state, aim, sampler, optimiser)
     assert float(state.theta) == 0.0
     assert state.refused == 1

@@ -138,7 +138,7 @@ def sampling_p_value(believed=1.0):
         problem, rows = problem_of(model), to_rows(X, y)
         theta, _ = ravel_pytree(problem.theta)
         chains, samples = jax.vmap(sghmc.init)(jnp.zeros((CHAINS, 8))), jnp.zeros((CHAINS, 3, 8))
-        state = Sampling(theta, fixed, jnp.zeros((), jnp.int32), chains, samples)
+        state = Sampling(theta, fixed, jnp.zeros((), jnp.int32), jnp.zeros((1,), jnp.int32), chains, samples)
         frozen = freeze(config, problem, rows, state)
         for ends in ((0, 2), (2, 3)):
             first, last = (jnp.asarray(s * config.spacing) for s in ends)
@@ -223,6 +223,27 @@ def test_moments_follow_the_published_recursion_from_the_old_moments():
     assert float(sghmc.adapt(old, jnp.asarray(4.0), jnp.asarray(50.0)).window) == 50.0
 
 
+def test_a_chain_that_diverges_starts_again_with_half_the_step_until_it_samples():
+    """A step size four times the largest stable one: at the second refusal it is stable, and the chain samples."""
+    curvature = jnp.asarray(1e6)
+
+    def body(i, chain):
+        gradient = curvature * chain.position
+        fixed = sghmc.init_moments(chain.position)
+        return sghmc.step(jax.random.fold_in(jax.random.key(0), i), chain, fixed, gradient,
+                          sghmc.Dynamics(0.008, 0.1), jnp.asarray(1.0))  # fmt: skip
+
+    chains = jax.vmap(sghmc.init)(jnp.ones((256, 1)))
+    chunk = jax.jit(lambda c, start: jax.lax.fori_loop(start, start + 250, jax.vmap(body, (None, 0)), sghmc.mark(c)))
+    for start in range(0, 5000, 250):
+        chains = chunk(chains, start)
+    end = chains
+    assert np.all(np.isfinite(end.position))
+    assert np.all(np.asarray(end.refused) > 0)
+    np.testing.assert_array_equal(end.shrink, 0.5 ** np.asarray(end.refused))
+    assert np.var(np.asarray(end.position)) < 100 / 1e6
+
+
 def test_a_step_that_leaves_the_finite_numbers_is_not_taken():
     chain = sghmc.init(jnp.ones(3))._replace(momentum=jnp.ones(3))
     fixed = sghmc.init_moments(jnp.ones(3))
@@ -231,3 +252,4 @@ def test_a_step_that_leaves_the_finite_numbers_is_not_taken():
         np.testing.assert_array_equal(moved.position, chain.position)
         np.testing.assert_array_equal(moved.momentum, 0.0)
         assert moved.refused == 1
+        assert moved.shrink == 0.5

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepwell.data.errors import InputError
-    from deepwell.interfaces.files import DeepwellFileError, load
+    from deepwell.interfaces.containers import DeepwellFileError
+    from deepwell.interfaces.files import load
     from deepwell.interfaces.fitted import FittedModel
     from deepwell.interfaces.fitting import fit
+    from deepwell.interfaces.interrupting import Interrupted
     from deepwell.interfaces.regressor import DeepGPRegressor
     from deepwell.interfaces.settings import PRESETS, Settings
     from deepwell.predict.mixture import Mixture
@@ -16,9 +18,10 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "DeepGPRegressor": "deepwell.interfaces.regressor",
-    "DeepwellFileError": "deepwell.interfaces.files",
+    "DeepwellFileError": "deepwell.interfaces.containers",
     "FittedModel": "deepwell.interfaces.fitted",
     "InputError": "deepwell.data.errors",
+    "Interrupted": "deepwell.interfaces.interrupting",
     "Mixture": "deepwell.predict.mixture",
     "PRESETS": "deepwell.interfaces.settings",
     "Settings": "deepwell.interfaces.settings",
@@ -32,6 +35,7 @@ __all__ = [
     "DeepwellFileError",
     "FittedModel",
     "InputError",
+    "Interrupted",
     "Mixture",
     "Settings",
     "fit",

@@ -67,6 +67,10 @@ def fit(
     chains: Chains = None,
     others: Set = None,
     init: Annotated[Path | None, typer.Option(help="A .deepwell file to start from, of any method.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder for checkpoints; the same command goes on from the newest.")
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
     seed: Seed = 0,
     device: Device = "auto",
     force: Force = False,
@@ -76,15 +80,20 @@ def fit(
     from deepwell.data.tables import read_table, split_target
     from deepwell.interfaces.files import load
     from deepwell.interfaces.fitting import fit as fit_model
+    from deepwell.interfaces.interrupting import Interrupted
 
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
         X, y = split_target(read_table(table), target)
-        model = fit_model(
-            X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet,
-            init=None if init is None else load(init),
-            **_settings(others, depth=depth, inference=inference, num_chains=chains),
-        )  # fmt: skip
+        try:
+            model = fit_model(
+                X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet,
+                init=None if init is None else load(init), checkpoint=checkpoint, every=every,
+                **_settings(others, depth=depth, inference=inference, num_chains=chains),
+            )  # fmt: skip
+        except Interrupted as interrupted:
+            _say_how_to_go_on(interrupted, out, checkpoint)
+            raise typer.Exit(128 + interrupted.signal) from None
         model.save(out)
         chains, draws = model.posterior.draws
         typer.echo(
@@ -153,7 +162,7 @@ def evaluate(
     """Fit and score on repeated train-test splits, in the units of the target."""
     from deepwell.data.tables import read_table, split_target
     from deepwell.experiments.evaluate import evaluate as evaluate_splits
-    from deepwell.interfaces.files import write_atomically
+    from deepwell.interfaces.containers import write_atomically
 
     with _plain_errors(), _on_device(device):
         if json_file is not None:
@@ -180,13 +189,28 @@ def main() -> None:
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """Bad input ends in one sentence and exit code 2, not in a traceback."""
-    from deepwell.interfaces.files import DeepwellFileError
+    from deepwell.interfaces.containers import DeepwellFileError
 
     try:
         yield
     except (InputError, DeepwellFileError) as error:
         typer.echo(f"deepwell: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _say_how_to_go_on(interrupted: Any, out: Path, checkpoint: Path | None) -> None:
+    """Keep the model there is, and one sentence on the rest."""
+    if interrupted.model is not None:
+        interrupted.model.save(out)
+        _, draws = interrupted.model.posterior.draws
+        typer.echo(f"deepwell: interrupted; {out} holds the {draws} samples of each chain drawn so far", err=True)
+    else:
+        typer.echo("deepwell: interrupted before sampling began, so there is no model yet", err=True)
+    force = " (with --force, to replace the model)" if interrupted.model is not None else ""
+    if checkpoint is None:
+        typer.echo("deepwell: next time --checkpoint FOLDER lets the same command go on from here", err=True)
+    else:
+        typer.echo(f"deepwell: the same command{force} goes on from the checkpoint in {checkpoint}", err=True)
 
 
 def _settings(others: list[str] | None, **named: Any) -> dict[str, Any]:

@@ -26,6 +26,11 @@ def at_rest(positions: Float[Array, "c k"]) -> Tuned:
     return Tuned(jax.vmap(sghmc.init)(positions), jax.vmap(sghmc.init_moments)(positions))
 
 
+def marked(tuned: Tuned) -> Tuned:
+    """Remember where the chains are, to start again from if one diverges."""
+    return tuned._replace(chain=sghmc.mark(tuned.chain))
+
+
 def move(
     keys: PRNGKeyArray,
     chain: sghmc.Chain,
@@ -105,5 +110,5 @@ def collect(
 
     zero = jnp.zeros((), samples.dtype)
     ends = first // config.spacing, last // config.spacing
-    chains, samples, total = lax.fori_loop(*ends, body, (chains, samples, zero))
+    chains, samples, total = lax.fori_loop(*ends, body, (sghmc.mark(chains), samples, zero))
     return chains, samples, total / (last - first)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.method import Method, Phase, Troubles
 from deepwell.inference.posteriors import Variational
-from deepwell.inference.problem import Config, Flat, Problem
+from deepwell.inference.problem import Config, Flat, Problem, jitter_grew
 from deepwell.inference.sghmc import all_finite, select
 from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density
 from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
@@ -27,11 +27,13 @@ from deepwell.model.priors import log_prior
 
 
 class State(NamedTuple):
-    """theta and q(v) as one vector, Adam's moments of it, and how many updates were refused as not finite."""
+    """theta and q(v) as one vector, Adam's moments of it, how many updates were refused as not finite, and in how many
+    iterations the jitter of each layer grew."""
 
     unknowns: Flat
     optimiser: Any
     refused: Int[Array, ""]
+    jitter_grew: Int[Array, " layers"]
 
 
 def _adam(config: Config) -> Any:
@@ -55,13 +57,15 @@ def unknowns(problem: Problem, vector: Flat) -> tuple[DeepGP, Belief]:
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> State:
     """Where the problem says, nothing climbed."""
     vector, _ = ravel_pytree((problem.theta, problem.belief))
-    return State(vector, _adam(config).init(vector), jnp.zeros((), jnp.int32))
+    layers = len(problem.initial.layers)
+    return State(vector, _adam(config).init(vector), jnp.zeros((), jnp.int32), jnp.zeros((layers,), jnp.int32))
 
 
 def elbo(
     config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows, vector: Flat
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """ELBO / N (plus the log prior of theta / N, if there is one) on a minibatch, and its first term."""
+) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Int[Array, " layers"]]]:
+    """ELBO / N (plus the log prior of theta / N, if there is one) on a minibatch; its first term, and which jitters
+    grew."""
     batch_key, noise_key = jax.random.split(key)
     theta, belief = unknowns(problem, vector)
     model = eqx.combine(theta, problem.constants)
@@ -76,7 +80,8 @@ def elbo(
     divergence = jnp.sum(jnp.stack([q.kl() for q in belief]))
     begun = (problem.initial, problem.belief)
     prior = 0.0 if config.priors is None else log_prior((model, belief), begun, config.priors)
-    return fit - (divergence - prior) / rows.num_data.astype(fit.dtype), fit
+    grew = jnp.maximum(*(jitter_grew([pair[side] for pair in factors]) for side in (0, 1)))
+    return fit - (divergence - prior) / rows.num_data.astype(fit.dtype), (fit, grew)
 
 
 def optimise(
@@ -94,11 +99,11 @@ def optimise(
     def body(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, total = carry
 
-        def loss(vector: Flat) -> tuple[Array, Array]:
-            value, fit = elbo(config, jax.random.fold_in(key, i), problem, rows, vector)
-            return -value, fit
+        def loss(vector: Flat) -> tuple[Array, tuple[Array, Array]]:
+            value, noted = elbo(config, jax.random.fold_in(key, i), problem, rows, vector)
+            return -value, noted
 
-        gradient, fit = jax.grad(loss, has_aux=True)(state.unknowns)
+        gradient, (fit, grew) = jax.grad(loss, has_aux=True)(state.unknowns)
         updates, moved = adam.update(gradient, state.optimiser)
         vector = state.unknowns + updates
         finite = all_finite((vector, gradient))
@@ -106,6 +111,7 @@ def optimise(
             select(finite, vector, state.unknowns),
             select(finite, moved, state.optimiser),
             state.refused + (~finite).astype(jnp.int32),
+            state.jitter_grew + grew,
         ), total + fit
 
     state, total = lax.fori_loop(first, last, body, (state, jnp.zeros((), rows.X.dtype)))
@@ -120,12 +126,12 @@ def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: State) ->
     posterior = Variational(model, belief, model.hidden_noise(key, (1, draws)), 1 if model.depth == 1 else draws)
     pairs = pairs_of_factors(model, belief)
     retries = jnp.max(jnp.stack([factor.retries for pair in pairs for factor in pair]))
-    return posterior, Troubles(jnp.zeros((), jnp.int32), state.refused, retries)
+    return posterior, Troubles(jnp.zeros((), jnp.int32), state.refused, retries, state.jitter_grew)
 
 
 def phases(config: Config) -> tuple[Phase, ...]:
     """All iterations are one climb."""
-    return (Phase("optimising", config.burn_in, optimise),)
+    return (Phase("optimising", config.burn_in, optimise, usable=lambda config, state, done: state),)
 
 
 METHOD = Method(start, phases, finish)

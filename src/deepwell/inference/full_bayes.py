@@ -15,9 +15,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import sghmc
-from deepwell.inference.chains import Samples, Tuned, at_rest, collect, move_all, no_samples, tuned_sampler
+from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.mcem import Density
-from deepwell.inference.method import CHUNK, Method, Phase, Troubles
+from deepwell.inference.method import CHUNK, Method, Phase, Troubles, samples_so_far
 from deepwell.inference.posteriors import Networks, OwnTheta, Posterior
 from deepwell.inference.problem import Config, Flat, NetProblem, Problem, target
 from deepwell.model.priors import Priors, log_prior
@@ -61,7 +61,7 @@ def full_bayes(unknowns: Unknowns) -> Method:
             tuned, fit = sampler.step(jax.random.fold_in(key, i), carry[0], density)
             return tuned, carry[1] + fit
 
-        state, total = lax.fori_loop(first, last, body, (state, jnp.zeros((), rows.X.dtype)))
+        state, total = lax.fori_loop(first, last, body, (marked(state), jnp.zeros((), rows.X.dtype)))
         return state, total / (last - first)
 
     def begin_sampling(config: Config, problem: Any, rows: Rows, state: Tuned) -> Sampling:
@@ -87,13 +87,15 @@ def full_bayes(unknowns: Unknowns) -> Method:
 
     def finish(config: Config, key: PRNGKeyArray, problem: Any, state: Sampling) -> tuple[Posterior, Troubles]:
         posterior, retries = unknowns.posterior(key, problem, state.samples)
-        return posterior, Troubles(jnp.sum(state.chains.refused), jnp.zeros((), jnp.int32), retries)
+        none, uncounted = jnp.zeros((), jnp.int32), jnp.zeros((0,), jnp.int32)
+        return posterior, Troubles(jnp.sum(state.chains.refused), none, retries, uncounted)
 
     def phases(config: Config) -> tuple[Phase, ...]:
         chunk = max(1, CHUNK // config.spacing) * config.spacing
+        iterations = config.num_samples * config.spacing
         return (
             Phase("burn-in", config.burn_in, burn_in),
-            Phase("sampling", config.num_samples * config.spacing, draw_samples, begin_sampling, chunk=chunk),
+            Phase("sampling", iterations, draw_samples, begin_sampling, usable=samples_so_far, chunk=chunk),
         )
 
     return Method(start, phases, finish)

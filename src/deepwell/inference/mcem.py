@@ -25,11 +25,12 @@ class Target(NamedTuple):
     """A model to learn: log p(y, v | theta), perhaps on a minibatch drawn with the key.
 
     ``prepare(theta)`` computes what depends on theta alone; ``density(key, theta, prepared)`` draws a
-    minibatch and returns the density of v on it.
+    minibatch and returns the density of v on it; ``note(prepared)`` counts what is worth counting.
     """
 
     prepare: Callable[[PyTree], PyTree]
     density: Callable[[PRNGKeyArray, PyTree, PyTree], Density]
+    note: Callable[[PyTree], Int[Array, "..."]] = lambda prepared: jnp.zeros((), jnp.int32)
 
 
 class Sampler(NamedTuple):
@@ -43,19 +44,22 @@ class Sampler(NamedTuple):
 
 
 class State(NamedTuple):
-    """theta, its optimiser, the chains, the window, and how many M-steps were refused as not finite."""
+    """theta, its optimiser, the chains, the window, how many M-steps were refused as not finite, and what the target
+    noted, summed over the iterations."""
 
     theta: PyTree
     optimiser: PyTree
     chains: PyTree
     window: windows.Window
     refused: Int[Array, ""]
+    noted: Int[Array, "..."]
 
 
-def init(theta: PyTree, chains: PyTree, position: PyTree, optimiser: Any, window_size: int) -> State:
+def init(target: Target, theta: PyTree, chains: PyTree, position: PyTree, optimiser: Any, window_size: int) -> State:
     """Nothing sampled yet; ``position`` is where the chains are."""
     window = windows.empty(window_size, position)
-    return State(theta, optimiser.init(theta), chains, window, jnp.zeros((), jnp.int32))
+    notes = jax.eval_shape(lambda theta: target.note(target.prepare(theta)), theta).shape
+    return State(theta, optimiser.init(theta), chains, window, jnp.zeros((), jnp.int32), jnp.zeros(notes, jnp.int32))
 
 
 def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, optimiser: Any) -> tuple[State, PyTree]:
@@ -83,4 +87,5 @@ def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, opti
         chains,
         window,
         state.refused + (~finite).astype(jnp.int32),
+        state.noted + target.note(prepared),
     ), watched

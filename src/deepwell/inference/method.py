@@ -20,7 +20,8 @@ class Phase(NamedTuple):
 
     enter(config, problem, rows, state) -> state: what the phase before left becomes this phase's state;
     context(config, problem, rows, state) -> what does not change in the phase, recomputable from its state;
-    advance(config, key, context, rows, state, first, last) -> (state, mean log-likelihood of a training row).
+    advance(config, key, context, rows, state, first, last) -> (state, mean log-likelihood of a training row);
+    usable(config, state, done) -> a state that ``finish`` can take after so many iterations, or None.
     """
 
     name: str
@@ -28,15 +29,24 @@ class Phase(NamedTuple):
     advance: Callable[..., tuple[Any, Array]]
     enter: Callable[..., Any] | None = None
     context: Callable[..., Any] | None = None  # None: the problem itself
+    usable: Callable[..., Any] | None = None  # None: never before the phase has ended
     chunk: int = CHUNK
 
 
+def samples_so_far(config: Any, state: Any, done: int) -> Any:
+    """The state of a sampling phase with the samples drawn so far alone, or None if there is none yet."""
+    count = done // config.spacing
+    return state._replace(samples=state.samples[:, :count]) if count else None
+
+
 class Troubles(NamedTuple):
-    """Moves and updates refused because they left the finite numbers; tenfold growths of the jitter at the end."""
+    """Moves and updates refused because they left the finite numbers; tenfold growths of the jitter at the end, and for
+    each layer in how many iterations it had to grow (none if the method does not count them)."""
 
     refused_moves: Int[Array, ""]
     refused_updates: Int[Array, ""]
     jitter_retries: Int[Array, ""]
+    jitter_grew: Int[Array, " layers"]
 
 
 class Method(NamedTuple):

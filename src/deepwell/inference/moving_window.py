@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import dsvi, mcem, sghmc
-from deepwell.inference.chains import Samples, Tuned, at_rest, collect, move_all, no_samples, tuned_sampler
-from deepwell.inference.method import CHUNK, Method, Phase, Troubles
+from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
+from deepwell.inference.method import CHUNK, Method, Phase, Troubles, samples_so_far
 from deepwell.inference.posteriors import SharedTheta
 from deepwell.inference.problem import Config, Flat, Problem, density_of_v, target
 from deepwell.model.deep_gp import Batch, DeepGP
@@ -37,18 +37,21 @@ def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> An
     if config.dsvi_start:
         return dsvi.start(config, key, problem, rows)
     theta, _ = ravel_pytree(problem.theta)
-    return _empty_window(config, theta, problem.first_positions(config.num_chains))
+    return _empty_window(config, problem, rows, theta, problem.first_positions(config.num_chains))
 
 
 def after_warm_start(config: Config, problem: Problem, rows: Rows, state: dsvi.State) -> mcem.State:
     """theta where dsvi left it, the chains at the mean of q(v)."""
     theta, belief = dsvi.unknowns(problem, state.unknowns)
     v, _ = ravel_pytree(tuple(q.mean for q in belief))
-    return _empty_window(config, ravel_pytree(theta)[0], jnp.tile(v, (config.num_chains, 1)))
+    return _empty_window(config, problem, rows, ravel_pytree(theta)[0], jnp.tile(v, (config.num_chains, 1)))
 
 
-def _empty_window(config: Config, theta: Flat, positions: Float[Array, "c k"]) -> mcem.State:
-    return mcem.init(theta, at_rest(positions), positions, optimiser(config), config.window_size)
+def _empty_window(
+    config: Config, problem: Problem, rows: Rows, theta: Flat, positions: Float[Array, "c k"]
+) -> mcem.State:
+    aim = target(config, problem, rows)
+    return mcem.init(aim, theta, at_rest(positions), positions, optimiser(config), config.window_size)
 
 
 def burn_in(
@@ -69,16 +72,18 @@ def burn_in(
         state, fit = mcem.step(jax.random.fold_in(key, i), state, aim, sampler, adam)
         return state, total + fit
 
+    state = state._replace(chains=marked(state.chains))
     state, total = lax.fori_loop(first, last, body, (state, jnp.zeros((), rows.X.dtype)))
     return state, total / (last - first)
 
 
 class Sampling(NamedTuple):
-    """theta, the preconditioners and the refused updates as burn-in left them; the chains; the samples so far."""
+    """theta, the preconditioners and the troubles as burn-in left them; the chains; the samples so far."""
 
     theta: Flat
     moments: sghmc.Moments
     refused_updates: Int[Array, ""]
+    jitter_grew: Int[Array, " layers"]
     chains: sghmc.Chain
     samples: Samples
 
@@ -96,7 +101,7 @@ def begin_sampling(config: Config, problem: Problem, rows: Rows, state: mcem.Sta
     """Freeze theta and the preconditioners."""
     tuned: Tuned = state.chains
     samples = no_samples(config, tuned.chain.position.shape[-1], rows.X.dtype)
-    return Sampling(state.theta, tuned.moments, state.refused, tuned.chain, samples)
+    return Sampling(state.theta, tuned.moments, state.refused, state.noted, tuned.chain, samples)
 
 
 def freeze(config: Config, problem: Problem, rows: Rows, state: Sampling) -> Frozen:
@@ -141,19 +146,24 @@ def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling)
     outputs = jax.vmap(jax.vmap(unravel))(state.samples)
     posterior = SharedTheta(model, outputs, model.hidden_noise(key, state.samples.shape[:2]))
     retries = jnp.max(jnp.stack([factor.retries for factor in model.factors()]))
-    return posterior, Troubles(jnp.sum(state.chains.refused), state.refused_updates, retries)
+    return posterior, Troubles(jnp.sum(state.chains.refused), state.refused_updates, retries, state.jitter_grew)
 
 
 def warm_start_phases(config: Config) -> tuple[Phase, ...]:
     """A short dsvi run before burn-in, if asked for."""
-    return (Phase("warm start", config.dsvi_start, dsvi.optimise),) if config.dsvi_start else ()
+    return (Phase("warm start", config.dsvi_start, climb),) if config.dsvi_start else ()
+
+
+def climb(config: Config, *arguments: Any) -> tuple[dsvi.State, Float[Array, ""]]:
+    """dsvi on its own bound, whatever the sampler's objective."""
+    return dsvi.optimise(config._replace(objective="expected"), *arguments)
 
 
 def sampling_phase(config: Config) -> Phase:
     """Samples of v at fixed theta."""
     chunk = max(1, CHUNK // config.spacing) * config.spacing
     iterations = config.num_samples * config.spacing
-    return Phase("sampling", iterations, draw_samples, begin_sampling, freeze, chunk)
+    return Phase("sampling", iterations, draw_samples, begin_sampling, freeze, samples_so_far, chunk)
 
 
 def phases(config: Config) -> tuple[Phase, ...]:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.chains import Samples, no_samples
 from deepwell.inference.full_bayes import own_theta
-from deepwell.inference.method import Method, Phase, Troubles
+from deepwell.inference.method import Method, Phase, Troubles, samples_so_far
 from deepwell.inference.posteriors import Posterior, SharedTheta
 from deepwell.inference.problem import Config, Flat, Problem
 from deepwell.model.deep_gp import log_prior_outputs, propagate, row_log_density
@@ -148,14 +148,14 @@ def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling)
         outputs = jax.vmap(jax.vmap(unravel))(state.samples)
         posterior = SharedTheta(model, outputs, model.hidden_noise(key, state.samples.shape[:2]))
         retries = jnp.max(jnp.stack([factor.retries for factor in model.factors()]))
-    return posterior, Troubles(jnp.sum(state.diverged), jnp.zeros((), jnp.int32), retries)
+    return posterior, Troubles(jnp.sum(state.diverged), jnp.zeros((), jnp.int32), retries, jnp.zeros((0,), jnp.int32))
 
 
 def phases(config: Config) -> tuple[Phase, ...]:
     """Warm-up in one go, then sampling."""
     return (
         Phase("warm-up", config.burn_in, warm_up, chunk=config.burn_in),
-        Phase("sampling", config.num_samples * config.spacing, draw_samples, chunk=CHUNK),
+        Phase("sampling", config.num_samples * config.spacing, draw_samples, usable=samples_so_far, chunk=CHUNK),
     )
 
 

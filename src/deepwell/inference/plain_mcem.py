@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows
 from deepwell.inference import mcem, moving_window
-from deepwell.inference.chains import Tuned, tuned_sampler
+from deepwell.inference.chains import Tuned, marked, tuned_sampler
 from deepwell.inference.method import Method, Phase
 from deepwell.inference.problem import Config, Flat, Problem, target
 from deepwell.inference.sghmc import all_finite
@@ -61,7 +61,7 @@ def burn_in(
 
         position = state.chains.chain.position
         kept = jnp.broadcast_to(position, (config.e_samples, *position.shape))
-        return lax.fori_loop(first, last, body, (state.chains, kept, jnp.zeros((), position.dtype)))
+        return lax.fori_loop(first, last, body, (marked(state.chains), kept, jnp.zeros((), position.dtype)))
 
     def m_step(state: mcem.State, kept: Array) -> mcem.State:
         samples = kept.reshape(-1, kept.shape[-1])
@@ -98,7 +98,8 @@ def burn_in(
         return state._replace(theta=done.theta, optimiser=done.optimiser, refused=done.refused)
 
     chains, kept, total = e_step(state)
-    return m_step(state._replace(chains=chains), kept), total / (last - first)
+    state = m_step(state._replace(chains=chains, noted=state.noted + aim.note(aim.prepare(state.theta))), kept)
+    return state, total / (last - first)
 
 
 def phases(config: Config) -> tuple[Phase, ...]:

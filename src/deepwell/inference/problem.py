@@ -1,5 +1,6 @@
 """Where the deep GP meets inference: settings of a run, theta and v as vectors, the density of v on a minibatch."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -92,7 +93,12 @@ def target(config: Config, problem: Problem, rows: Rows) -> Target:
         prior = 0.0 if config.priors is None else log_prior(model, problem.initial, config.priors)
         return density_of_v(config, model, factors, batch, rows.num_data, prior)
 
-    return Target(prepare, density)
+    return Target(prepare, density, jitter_grew)
+
+
+def jitter_grew(factors: Sequence[InverseFactor]) -> Int[Array, " layers"]:
+    """1 for every layer whose factorisation failed at the usual jitter."""
+    return jnp.stack([(factor.retries > 0).astype(jnp.int32) for factor in factors])
 
 
 def density_of_v(

@@ -1,4 +1,8 @@
-"""The driver: any method, its phases in compiled chunks; many problems of one shape as one program if asked."""
+"""The driver: any method, its phases in compiled chunks; many problems of one shape as one program if asked.
+
+Between chunks the run can be kept (a checkpoint), stopped, and gone on with, bit for bit: a chunk is a pure function of
+the state, keys are folded from the iteration's number, and chunks have fixed ends.
+"""
 
 import functools
 from collections.abc import Callable
@@ -7,17 +11,39 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 
 from deepwell.data.rows import Rows
 from deepwell.inference.compiling import quick_jit
-from deepwell.inference.method import Troubles
+from deepwell.inference.method import Method, Troubles
 from deepwell.inference.methods import METHODS
 from deepwell.inference.posteriors import Posterior
 from deepwell.inference.problem import Config
 
 Progress = Callable[[str, int, int, float], None]
 """(phase, iterations done, iterations in all, mean training log-likelihood of the last chunk)."""
+
+Trace = list[tuple[int, np.ndarray]]
+
+
+class Place(NamedTuple):
+    """How far a run has come: the phase, its iterations done, and the trace so far."""
+
+    phase: int
+    done: int
+    trace: Trace
+
+
+class Keeper(NamedTuple):
+    """What happens to a run between chunks.
+
+    restore(template of the state for a phase) -> (place, state) to go on from, or None;
+    keep(place, state) after every chunk; stop() says whether to stop there.
+    """
+
+    restore: Callable[[Callable[[int], PyTree]], tuple[Place, PyTree] | None]
+    keep: Callable[[Place, PyTree], None]
+    stop: Callable[[], bool]
 
 
 class Result(NamedTuple):
@@ -28,48 +54,98 @@ class Result(NamedTuple):
     troubles: Troubles
 
 
-def run(key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress) -> Result:
+class Stopped(Exception):  # noqa: N818
+    """The run was stopped between chunks; ``result`` is what it was worth by then, if anything."""
+
+    def __init__(self, result: Result | None) -> None:
+        super().__init__("stopped")
+        self.result = result
+
+
+def run(
+    key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, keeper: Keeper | None = None
+) -> Result:
     """One problem."""
-    posterior, troubles, trace = _run(key, problem, rows, config, progress, grouped=False)
-    return Result(posterior, [(done, float(fit)) for done, fit in trace], jax.tree.map(int, troubles))
+    posterior, troubles, trace = _run(key, problem, rows, config, progress, keeper, grouped=False)
+    return _result(posterior, troubles, trace)
 
 
 def run_group(keys: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress) -> list[Result]:
     """Problems stacked along the leading axis of every array, as one program: on a GPU little dearer than one."""
-    posteriors, troubles, trace = _run(keys, problem, rows, config, progress, grouped=True)
+    posteriors, troubles, trace = _run(keys, problem, rows, config, progress, None, grouped=True)
 
     def member(i: int) -> Result:
-        own: Posterior = jax.tree.map(lambda x: x[i], posteriors)
-        met = jax.tree.map(lambda x: int(x[i]), troubles)
-        return Result(own, [(done, float(fits[i])) for done, fits in trace], met)
+        own, met = jax.tree.map(lambda x: x[i], (posteriors, troubles))
+        return _result(own, met, [(done, fits[i]) for done, fits in trace])
 
     return [member(i) for i in range(len(keys))]
 
 
+def _result(posterior: Posterior, troubles: Troubles, trace: Trace) -> Result:
+    return Result(posterior, [(done, float(fit)) for done, fit in trace], jax.device_get(troubles))
+
+
 def _run(
-    key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, grouped: bool
-) -> tuple[Posterior, Troubles, list[tuple[int, np.ndarray]]]:
+    key: PRNGKeyArray,
+    problem: Any,
+    rows: Rows,
+    config: Config,
+    progress: Progress,
+    keeper: Keeper | None,
+    grouped: bool,
+) -> tuple[Posterior, Troubles, Trace]:
     method = METHODS[config.method]
     phases = method.phases(config)
     total = sum(phase.iterations for phase in phases)
     fold = jax.vmap(jax.random.fold_in, (0, None)) if grouped else jax.random.fold_in
     keys = [fold(key, i) for i in range(len(phases) + 2)]
-    state = _compiled(method.start, grouped)(config, keys[-1], problem, rows)
-    trace: list[tuple[int, np.ndarray]] = []
-    before = 0
-    for phase, phase_key in zip(phases, keys, strict=False):
-        if phase.enter is not None:
+    place, restored = Place(0, 0, []), None
+    if keeper is not None:
+        found = keeper.restore(lambda phase: _template(method, config, key, problem, rows, phase))
+        place, restored = (place, None) if found is None else found
+    state = _compiled(method.start, grouped)(config, keys[-1], problem, rows) if restored is None else restored
+    for number in range(place.phase, len(phases)):
+        phase = phases[number]
+        if phase.enter is not None and (restored is None or number > place.phase):
             state = _compiled(phase.enter, grouped)(config, problem, rows, state)
         context = problem if phase.context is None else _compiled(phase.context, grouped)(config, problem, rows, state)
         advance = _compiled(phase.advance, grouped, shared=2)
-        for done in range(0, phase.iterations, phase.chunk):
+        before = sum(earlier.iterations for earlier in phases[:number])
+        for done in range(place.done if number == place.phase else 0, phase.iterations, phase.chunk):
             end = min(done + phase.chunk, phase.iterations)
-            state, fit = advance(config, phase_key, context, rows, state, jnp.asarray(done), jnp.asarray(end))
-            trace.append((before + end, np.asarray(fit)))
-            progress(phase.name, before + end, total, float(np.mean(trace[-1][1])))
-        before += phase.iterations
+            state, fit = advance(config, keys[number], context, rows, state, jnp.asarray(done), jnp.asarray(end))
+            place.trace.append((before + end, np.asarray(fit)))
+            progress(phase.name, before + end, total, float(np.mean(place.trace[-1][1])))
+            if keeper is not None:
+                keeper.keep(Place(number, end, list(place.trace)), state)
+                if keeper.stop():
+                    usable = None if phase.usable is None else phase.usable(config, state, end)
+                    worth = None if usable is None else _finished(method, config, keys[-2], problem, usable, place)
+                    raise Stopped(worth)
     posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
-    return posterior, troubles, trace
+    return posterior, troubles, place.trace
+
+
+def _template(method: Method, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, number: int) -> PyTree:
+    """Shapes and types of the state in a phase, nothing computed."""
+
+    def state_in_phase(key: PRNGKeyArray, problem: Any, rows: Rows) -> PyTree:
+        state = method.start(config, key, problem, rows)
+        for i, phase in enumerate(method.phases(config)[: number + 1]):
+            if phase.enter is not None:
+                state = phase.enter(config, problem, rows, state)
+            context = problem if phase.context is None else phase.context(config, problem, rows, state)
+            if i < number or phase.enter is None:  # without ``enter`` a phase may make its state as it advances
+                state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(1))
+        return state
+
+    return jax.eval_shape(state_in_phase, key, problem, rows)
+
+
+def _finished(method: Method, config: Config, key: PRNGKeyArray, problem: Any, state: PyTree, place: Place) -> Result:
+    """What a run is worth that was stopped early."""
+    posterior, troubles = _compiled(method.finish, False)(config, key, problem, state)
+    return _result(posterior, troubles, place.trace)
 
 
 @functools.cache

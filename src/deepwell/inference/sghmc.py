@@ -17,12 +17,18 @@ from deepwell.model.linalg import standard_normal
 TINY = 1e-16
 
 
+SMALLEST_SHRINK = 2.0**-10
+
+
 class Chain(NamedTuple):
-    """Position and momentum, and how many steps were refused because they left the finite numbers."""
+    """Position and momentum, how many steps were refused because they left the finite numbers, the factor by which
+    these have shrunk the step size, and the position to start again from."""
 
     position: PyTree
     momentum: PyTree
     refused: Int[Array, ""]
+    shrink: Float[Array, ""]
+    safe: PyTree
 
 
 class Moments(NamedTuple):
@@ -43,7 +49,14 @@ class Dynamics(NamedTuple):
 
 def init(position: PyTree) -> Chain:
     """At ``position``, at rest."""
-    return Chain(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
+    dtype = jax.tree.leaves(position)[0].dtype
+    at_rest = jax.tree.map(jnp.zeros_like, position)
+    return Chain(position, at_rest, jnp.zeros((), jnp.int32), jnp.ones((), dtype), position)
+
+
+def mark(chain: Chain) -> Chain:
+    """Remember where the chain is, to start again from if it diverges."""
+    return chain._replace(safe=chain.position)
 
 
 def init_moments(position: PyTree) -> Moments:
@@ -87,9 +100,9 @@ def step(
 
     ``gradient`` is that of the potential. With B-hat, the variance of the gradient, g2 - g^2, which enters
     the momentum as eps^4 Minv^2 (g2 - g^2), is taken off the injected noise, down to zero. A step that
-    would leave the finite numbers is not taken: the chain stays, at rest.
+    would leave the finite numbers is not taken: the chain starts again from its mark, at rest, with half the step size.
     """
-    eps, alpha = dynamics.step_size, dynamics.friction
+    eps, alpha = dynamics.step_size * chain.shrink, dynamics.friction
     leaves, structure = jax.tree.flatten(chain.position)
     keys = jax.tree.unflatten(structure, [key] if len(leaves) == 1 else list(jax.random.split(key, len(leaves))))
 
@@ -106,9 +119,11 @@ def step(
     position = jax.tree.map(jnp.add, chain.position, momentum)
     finite = all_finite((position, momentum))
     return Chain(
-        select(finite, position, chain.position),
+        select(finite, position, chain.safe),
         select(finite, momentum, jax.tree.map(jnp.zeros_like, momentum)),
         chain.refused + (~finite).astype(jnp.int32),
+        jnp.where(finite, chain.shrink, jnp.maximum(0.5 * chain.shrink, SMALLEST_SHRINK)),
+        chain.safe,
     )
 
 

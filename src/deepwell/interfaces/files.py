@@ -1,23 +1,18 @@
-"""Model files: one safetensors file, with one JSON string under the metadata key ``deepwell``.
-
-Nothing in a file is executed: it names classes from a fixed list, and holds numbers and plain metadata. A
-digest over tensors and metadata guards against damage.
-"""
+"""Model files: the posterior, how it was found, and what is needed to predict from a table."""
 
 import dataclasses
-import hashlib
-import json
-import os
-import tempfile
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.scaling import Scaling
 from deepwell.inference import posteriors
+from deepwell.interfaces.containers import DeepwellFileError, Tensors, read_container, write_container
 from deepwell.interfaces.settings import make_settings
 from deepwell.model import kernels, likelihoods, means
 from deepwell.model.bnn import Net
@@ -28,8 +23,9 @@ from deepwell.model.layers import Layer
 if TYPE_CHECKING:
     from deepwell.interfaces.fitted import FittedModel
 
-FORMAT = 2
-KEY = "deepwell"
+KIND, FORMAT = "model", 2
+LARGEST_NUMBER = 2**31
+"""No whole number in the description of a posterior is larger."""
 _KNOWN: tuple[type[eqx.Module], ...] = (
     posteriors.SharedTheta, posteriors.OwnTheta, posteriors.Variational, posteriors.Networks, GaussianOutputs, Net,
     DeepGP, Layer, likelihoods.Gaussian, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
@@ -38,27 +34,26 @@ _KNOWN: tuple[type[eqx.Module], ...] = (
 CLASSES = {cls.__name__: cls for cls in _KNOWN}
 PLAIN = (
     "feature_names", "named", "target_names", "single_target", "preset", "seed", "num_rows", "trace", "refused_moves",
-    "refused_updates", "jitter_retries", "seconds",
+    "refused_updates", "jitter_retries", "jitter_grew", "seconds",
 )  # fmt: skip
 
-Tensors = dict[str, np.ndarray]
+LATER = ("jitter_grew",)
+"""Parts that early files lack."""
 
-
-class DeepwellFileError(ValueError):
-    """A model file that cannot be read or written."""
+NAMES, FLAGS, COUNTS = (
+    ("feature_names", "target_names"),
+    ("named", "single_target"),
+    ("seed", "num_rows", "refused_moves", "refused_updates", "jitter_retries"),
+)
 
 
 def save(fitted: "FittedModel", path: str | Path) -> None:
     """Write atomically: a failure leaves whatever was at ``path`` as it was."""
-    from safetensors.numpy import save as to_bytes
-
     from deepwell import __version__
 
-    path = Path(path)
     tensors: Tensors = {}
     described = {
-        "format": FORMAT,
-        "versions": {"deepwell": __version__, "jax": _jax_version()},
+        "versions": {"deepwell": __version__, "jax": jax.__version__},
         "posterior": _describe(fitted.posterior, "posterior", tensors),
         "settings": dataclasses.asdict(fitted.settings),
         **{name: getattr(fitted, name) for name in PLAIN},
@@ -66,65 +61,67 @@ def save(fitted: "FittedModel", path: str | Path) -> None:
     for name in ("x_scaling", "y_scaling"):
         for part, array in getattr(fitted, name)._asdict().items():
             tensors[f"{name}.{part}"] = np.asarray(array)
-    tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    described["digest"] = _digest(described, tensors)
-    write_atomically(path, to_bytes(tensors, {KEY: json.dumps(described)}))
+    write_container(Path(path), KIND, FORMAT, described, tensors)
 
 
 def load(path: str | Path) -> "FittedModel":
     """Read a model file; predictions equal those of the model that was saved."""
-    from safetensors import SafetensorError, safe_open
-
     from deepwell.interfaces.fitted import FittedModel
 
     path = Path(path)
-    if not path.is_file():
-        raise DeepwellFileError(f"no such model file: {path}")
+    described, tensors = read_container(path, KIND, (1, FORMAT))
     try:
-        with safe_open(path, "numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        described = json.loads(metadata[KEY])
-        if described["format"] not in (1, FORMAT):
-            raise DeepwellFileError(
-                f"{path} has format {described['format']!r}, and this version of deepwell reads 1 and {FORMAT}"
-            )
-        digest = described.pop("digest")
-        if digest != _digest(described, tensors):
-            raise DeepwellFileError(f"{path} is damaged: its digest does not match its contents")
         if described["format"] == 1:
             described["posterior"] = _posterior_of_format_1(described["model"])
         posterior = _rebuild(described["posterior"], tensors)
-        if not isinstance(posterior, posteriors.Posterior):
-            raise DeepwellFileError(f"{path} holds no posterior")
         x_scaling, y_scaling = (
             Scaling(*(tensors[f"{name}.{part}"] for part in Scaling._fields)) for name in ("x_scaling", "y_scaling")
         )
-        plain = {name: _tuples(described[name]) for name in PLAIN}
+        plain = {name: _tuples(described[name]) for name in PLAIN if name not in LATER or name in described}
         settings = make_settings(**{name: _tuples(value) for name, value in described["settings"].items()})
-        return FittedModel(posterior=posterior, settings=settings, x_scaling=x_scaling, y_scaling=y_scaling, **plain)
-    except DeepwellFileError:
-        raise
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise DeepwellFileError(f"{path} is not a deepwell model file: {error}") from error
+        model = FittedModel(posterior=posterior, settings=settings, x_scaling=x_scaling, y_scaling=y_scaling, **plain)
+        _require_sound(model)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, OverflowError) as error:
+        raise DeepwellFileError(f"{path} is damaged: {error!r}") from error
+    return model
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside ``path``, flush it to disk, and rename it."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise DeepwellFileError(f"cannot write {path}: {error.strerror}") from error
+def _require_sound(model: "FittedModel") -> None:
+    """Types of the plain parts, and that predictions have the right shape, found without computing any."""
+    for name in NAMES:
+        value = getattr(model, name)
+        if not isinstance(value, tuple) or not value or not all(isinstance(item, str) for item in value):
+            raise ValueError(f"{name} must be names")
+    for name in FLAGS:
+        if not isinstance(getattr(model, name), bool):
+            raise ValueError(f"{name} must be true or false")
+    for name in COUNTS:
+        if isinstance(getattr(model, name), bool) or not isinstance(getattr(model, name), int):
+            raise ValueError(f"{name} must be a whole number")
+    if not isinstance(model.preset, str) or not math.isfinite(model.seconds):
+        raise ValueError("preset must be text and seconds a number")
+    if not all(isinstance(count, int) for count in model.jitter_grew):
+        raise ValueError("jitter_grew must be whole numbers")
+    if not all(isinstance(i, int) and isinstance(fit, float | int) for i, fit in model.trace):
+        raise ValueError("trace must be pairs of numbers")
+    if not isinstance(model.posterior, posteriors.Posterior):
+        raise ValueError("it holds no posterior")
+    inputs, targets = len(model.feature_names), len(model.target_names)
+    for scaling, count in ((model.x_scaling, inputs), (model.y_scaling, targets)):
+        if scaling.offset.shape != (count,) or scaling.scale.shape != (count,) or not np.all(scaling.scale > 0.0):
+            raise ValueError("the scaling does not fit the columns")
+    if model.single_target and targets != 1:
+        raise ValueError("one target cannot have several names")
+    posterior = model.posterior
+    dtype = jax.tree.leaves(posterior)[0].dtype
+    rows = jax.ShapeDtypeStruct((2, inputs), dtype)
+    means, variances = jax.eval_shape(lambda p, X: p.functions(p.prepare(), X), posterior, rows)
+    noise = jax.eval_shape(lambda p: p.noise_variance(), posterior)
+    samples = math.prod(posterior.draws)
+    if means.shape != (samples, 2, targets) or variances.shape not in ((samples, 2, 1), (samples, 2, targets)):
+        raise ValueError(f"predictions would have shape {means.shape}")
+    if noise.shape not in ((1, targets), (samples, targets)):
+        raise ValueError(f"noise would have shape {noise.shape}")
 
 
 def _posterior_of_format_1(model: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +155,10 @@ def _rebuild(described: Any, tensors: Tensors) -> Any:
     if isinstance(described, list):
         return tuple(_rebuild(item, tensors) for item in described)
     if not isinstance(described, dict):
+        if not (described is None or isinstance(described, int | float)) or isinstance(described, bool):
+            raise ValueError(f"{described!r} is no part of a model")
+        if described is not None and not (0 <= described < LARGEST_NUMBER):
+            raise ValueError(f"{described!r} is out of bounds")
         return described
     if "tensor" in described:
         return jnp.asarray(tensors[described["tensor"]])
@@ -167,18 +168,3 @@ def _rebuild(described: Any, tensors: Tensors) -> Any:
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def _digest(described: dict[str, Any], tensors: Tensors) -> str:
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-    for name in sorted(tensors):
-        array = tensors[name]
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def _jax_version() -> str:
-    import jax
-
-    return jax.__version__

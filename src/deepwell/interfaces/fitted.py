@@ -42,6 +42,8 @@ class FittedModel:
     refused_updates: int
     jitter_retries: int
     seconds: float
+    jitter_grew: tuple[int, ...] = ()
+    """For each layer, in how many iterations the factorisation of K_ZZ needed more than the usual jitter."""
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation if asked, shaped like y; block by block of rows."""
@@ -88,6 +90,11 @@ class FittedModel:
         for count, kind in ((moves, "sampler"), (self.refused_updates, "hyperparameter")):
             if count:
                 found.append(f"{count} {kind} steps were refused because they left the finite numbers")
+        if moves:
+            found[0] += ", each halving the step size of its chain"
+        for layer, count in enumerate(self.jitter_grew):
+            if count:
+                found.append(f"the jitter of layer {layer + 1} had to grow in {count} iterations")
         if self.jitter_retries:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
         return "; ".join(found)

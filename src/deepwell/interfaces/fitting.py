@@ -1,8 +1,13 @@
 """``deepwell.fit``: a table in, a fitted model out."""
 
+import dataclasses
+import hashlib
+import signal
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +18,11 @@ from deepwell.data.errors import InputError
 from deepwell.data.rows import Rows, to_rows
 from deepwell.data.scaling import Scaling, fit_scaling
 from deepwell.data.tables import is_frame, to_matrices
-from deepwell.inference.run import Progress, Result, run, run_group
+from deepwell.inference.run import Progress, Result, Stopped, run, run_group
+from deepwell.interfaces.checkpoints import checkpointing, column_digests
 from deepwell.interfaces.fitted import FittedModel
+from deepwell.interfaces.interrupting import Interrupted, watching
+from deepwell.interfaces.memory import explaining_memory
 from deepwell.interfaces.progress import reporting
 from deepwell.interfaces.settings import Settings, make_settings
 from deepwell.interfaces.starting import checked_start, make_problem
@@ -39,6 +47,8 @@ def fit(
     preset: str = "default",
     seed: int = 0,
     init: Any = None,
+    checkpoint: str | Path | None = None,
+    every: float | None = None,
     verbose: bool = False,
     progress: Progress | None = None,
     **settings: Any,
@@ -49,13 +59,31 @@ def fit(
     same result. ``init`` is a fitted model, or a fitted estimator, whose units, hyperparameters and inducing outputs
     the fit starts from, whatever method found them. ``progress(phase, done, total, log_likelihood)`` is called after
     every chunk of iterations; ``verbose`` shows a bar.
+
+    ``checkpoint`` is a folder: the state of the fit is written there every so many seconds (60), and the same call
+    goes on from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
+    carries the model of the samples drawn so far, if there are any.
     """
     chosen = make_settings(preset, **settings)
     started = time.perf_counter()
     prepared = _prepare(X, y, chosen, checked_seed(seed), checked_start(init))
-    with reporting(progress, verbose, _log_unit(prepared)) as report:
-        result = run(prepared.key, prepared.problem, prepared.rows, _config(chosen, prepared), report)
-    fitted = _fitted(prepared, result, chosen, preset, time.perf_counter() - started)
+
+    def fitted_by_now(result: Result) -> FittedModel:
+        return _fitted(prepared, result, chosen, preset, time.perf_counter() - started)
+
+    identity = partial(_identity, X, y, chosen, prepared)
+    try:
+        with (
+            watching() as watch,
+            checkpointing(checkpoint, identity, every, watch.stop) as keeper,
+            reporting(progress, verbose, _log_unit(prepared)) as report,
+            explaining_memory(chosen, prepared.known["num_rows"]),
+        ):
+            config = _config(chosen, prepared)
+            fitted = fitted_by_now(run(prepared.key, prepared.problem, prepared.rows, config, report, keeper))
+    except Stopped as stopped:
+        model = None if stopped.result is None else fitted_by_now(stopped.result)
+        raise Interrupted(model, watch.caught or signal.SIGINT) from None
     if fitted.troubles():
         warnings.warn(fitted.troubles(), stacklevel=2)
     return fitted
@@ -91,6 +119,24 @@ def fit_group(
         if model.troubles():
             warnings.warn(f"table {i}: {model.troubles()}", stacklevel=2)
     return models
+
+
+def _identity(X: Any, y: Any, chosen: Settings, prepared: Prepared) -> dict[str, Any]:
+    """Everything that decides the bits of the result."""
+    inputs, feature_names, targets, target_names = to_matrices(X, y)
+    start = hashlib.sha256()
+    for leaf in jax.tree.leaves(prepared.problem):
+        start.update(np.asarray(leaf).tobytes())
+    return {
+        "rows": len(inputs),
+        "columns": column_digests([*feature_names, *target_names], np.hstack([inputs, targets])),
+        "settings": dataclasses.asdict(chosen),
+        "seed": prepared.known["seed"],
+        "start": start.hexdigest()[:16],
+        "precision": str(prepared.rows.X.dtype),
+        "device": str(next(iter(prepared.rows.X.devices())).platform),
+        "jax": jax.__version__,
+    }
 
 
 def _prepare(X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | None) -> Prepared:
@@ -145,6 +191,7 @@ def _fitted(prepared: Prepared, result: Result, chosen: Settings, preset: str, s
         refused_moves=int(result.troubles.refused_moves),
         refused_updates=int(result.troubles.refused_updates),
         jitter_retries=int(result.troubles.jitter_retries),
+        jitter_grew=tuple(int(count) for count in result.troubles.jitter_grew),
     )
 
 

@@ -100,13 +100,18 @@ def principal_directions(X: np.ndarray, count: int) -> np.ndarray:
 
 
 def kmeans(rng: np.random.Generator, X: np.ndarray, count: int) -> np.ndarray:
-    """At most ``count`` distinct centres: all distinct rows if there are no more than that."""
+    """``count`` distinct centres; of a table with fewer distinct rows all of these, filled up to a power of two.
+
+    The filling, points near the rows, does no harm, and tables of about one size then share one compiled program.
+    """
     from scipy.cluster.vq import kmeans2
 
     rows = X if len(X) <= KMEANS_ROWS else X[rng.choice(len(X), KMEANS_ROWS, replace=False)]
     distinct = np.unique(rows, axis=0)
     if len(distinct) <= count:
-        return distinct
+        missing = min(count, 1 << (len(distinct) - 1).bit_length()) - len(distinct)
+        near = distinct[rng.integers(len(distinct), size=missing)]
+        return np.concatenate([distinct, near + 0.5 * rng.standard_normal(near.shape)])
     starts = distinct[np.sort(rng.choice(len(distinct), count, replace=False))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a centre that loses all its rows stays where it is
