@@ -12,13 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
+from deepwell.interfaces.checkpoints import NEWEST
+
 COMMAND = """
 import sys
 from deepwell.cli import main
 folder = sys.argv[1]
 sys.argv = ["deepwell", "fit", folder + "/t.csv", "--target", "y", "--out", folder + "/m.deepwell", "--preset", "quick",
             "--checkpoint", folder + "/c", "--every", "0", "--force", "--quiet", "--set", "num_inducing=8",
-            "--set", "burn_in=10000", "--set", "num_samples=200"]
+            "--set", "burn_in=20000"]
 main()
 """
 
@@ -51,20 +53,23 @@ def samples(folder: Path) -> bytes:
 def study(kills: int, seed: int, root: Path) -> dict[str, int]:
     """Kill ``kills`` times over as many fits as it takes; every fit must end with the reference's bits."""
     rng = np.random.default_rng(seed)
-    cache = root / "cache"
     prepare(root / "reference")
-    launch(root / "reference", cache).wait()
     started = time.monotonic()
-    launch(root / "reference", cache).wait()  # finds it finished: the time of everything but the fit
-    reference, startup = samples(root / "reference"), time.monotonic() - started
+    process = launch(root / "reference", root / "cache")
+    while not (root / "reference" / "c" / NEWEST).exists() and process.poll() is None:
+        time.sleep(0.02)
+    startup = time.monotonic() - started
+    process.wait()
+    working = time.monotonic() - started - startup
+    reference = samples(root / "reference")
     done = {"kills": 0, "fits": 0, "different": 0, "failed": 0}
     while done["kills"] < kills:
         folder = root / f"fit{done['fits']}"
         prepare(folder)
         while True:
-            process = launch(folder, cache)
+            process = launch(folder, root / "cache")
             try:
-                code = process.wait(timeout=startup * rng.uniform(0.5, 3.0))
+                code = process.wait(timeout=rng.uniform(0.3, 1.0) * startup + rng.uniform(0.0, 0.4) * working)
             except subprocess.TimeoutExpired:
                 if done["kills"] < kills:
                     process.kill()

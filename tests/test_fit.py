@@ -1,6 +1,5 @@
 import dataclasses
 import json
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -289,7 +288,6 @@ def test_saved_models_predict_the_same_bits(fitted, tmp_path):
 
 
 def test_model_files_are_plain_safetensors_with_one_json_string(fitted, tmp_path):
-    import json
 
     from safetensors import safe_open
 
@@ -312,16 +310,6 @@ def test_damaged_and_foreign_files_are_refused(fitted, tmp_path):
             deepwell.load(tmp_path / name)
     with pytest.raises(DeepwellFileError, match="no such model file"):
         deepwell.load(tmp_path / "absent")
-
-
-def test_files_of_the_first_format_are_still_read():
-    folder = Path(__file__).parent / "files"
-    expected = json.loads((folder / "format1.json").read_text())
-    model = deepwell.load(folder / "format1.deepwell")
-    mean, std = model.predict(pd.DataFrame(expected["X"]), return_std=True)
-    np.testing.assert_allclose(mean, expected["mean"], atol=1e-3 * np.min(std))
-    np.testing.assert_allclose(std, expected["std"], rtol=1e-3)
-    assert model.target_names == ("price",)
 
 
 def test_a_failed_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):

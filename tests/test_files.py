@@ -1,0 +1,63 @@
+"""Model files: what is in them is read back, and nothing else is let in."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz_files import mutated, originals, parts, study, whole
+
+import deepwell
+from deepwell import DeepwellFileError
+
+ALLOWED = {"refused", "a model", "a state", "another fit's"}
+
+
+def check(count, tmp_path):
+    found = study(count, count, tmp_path)
+    outcomes = {key[2] for key in found if isinstance(key, tuple)}
+    print(dict(found))
+    assert outcomes <= ALLOWED
+    assert sum(n for key, n in found.items() if isinstance(key, tuple)) == count
+    assert found["slowest, ms"] < 20_000
+    for kind in ("truncated", "sizes", "description", "deep"):
+        assert found["model", kind, "a model"] == 0
+    assert found["model", "sealed description", "a model"] > 0  # harmless changes with a digest that fits
+
+
+def test_300_mutated_files(tmp_path):
+    check(300, tmp_path)
+
+
+@pytest.mark.slow
+def test_10000_mutated_files(tmp_path):
+    check(10_000, tmp_path)
+
+
+def test_an_untouched_file_is_read(tmp_path):
+    for content in originals(tmp_path):
+        header, data = parts(content)
+        (tmp_path / "same.deepwell").write_bytes(whole(header, data))
+        assert deepwell.load(tmp_path / "same.deepwell").feature_names == ("x0", "x1")
+    damaged = mutated(np.random.default_rng(0), content, "truncated")
+    (tmp_path / "same.deepwell").write_bytes(damaged)
+    with pytest.raises(DeepwellFileError):
+        deepwell.load(tmp_path / "same.deepwell")
+
+
+GOLDEN = sorted((Path(__file__).parent / "files").glob("*.deepwell"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_files_of_every_format_are_read_and_predict_what_they_did(path):
+    """Within a thousandth of the predictive standard deviation, on whatever machine this is."""
+    expected = json.loads(path.with_suffix(".json").read_text())
+    mean, std = deepwell.load(path).predict(np.column_stack([expected["X"]["a"], expected["X"]["b"]]), return_std=True)
+    assert np.max(np.abs(mean - expected["mean"]) / std) < 1e-3
+    np.testing.assert_allclose(std, expected["std"], rtol=1e-3)
+
+
+def test_there_is_a_golden_file_of_every_format_and_kind():
+    kinds = {(deepwell.load(path).posterior.__class__.__name__, path.stem.split("-")[0]) for path in GOLDEN}
+    assert ("SharedTheta", "format1") in kinds
+    assert {kind for kind, form in kinds if form == "format2"} == {"SharedTheta", "OwnTheta", "Variational", "Networks"}
