@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from fuzz_files import mutated, originals, parts, study, whole
 
 import deepwell
-from deepwell import DeepwellFileError
+from deepwell import DeepGPRegressor, DeepwellFileError
 
 ALLOWED = {"refused", "a model", "a state", "another fit's"}
 
@@ -20,7 +21,7 @@ def check(count, tmp_path):
     assert outcomes <= ALLOWED
     assert sum(n for key, n in found.items() if isinstance(key, tuple)) == count
     assert found["slowest, ms"] < 20_000
-    for kind in ("truncated", "sizes", "description", "deep"):
+    for kind in ("truncated", "bits", "sizes", "deep"):
         assert found["model", kind, "a model"] == 0
     assert found["model", "sealed description", "a model"] > 0  # harmless changes with a digest that fits
 
@@ -55,6 +56,15 @@ def test_files_of_every_format_are_read_and_predict_what_they_did(path):
     mean, std = deepwell.load(path).predict(np.column_stack([expected["X"]["a"], expected["X"]["b"]]), return_std=True)
     assert np.max(np.abs(mean - expected["mean"]) / std) < 1e-3
     np.testing.assert_allclose(std, expected["std"], rtol=1e-3)
+
+
+def test_estimators_save_the_same_file(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    estimator = DeepGPRegressor(preset="quick", burn_in=20, n_inducing=4, random_state=0).fit(X, X[:, 0])
+    estimator.save(tmp_path / "e.deepwell")
+    np.testing.assert_array_equal(deepwell.load(tmp_path / "e.deepwell").predict(X), estimator.predict(X))
+    joblib.dump(estimator, tmp_path / "e.joblib")
+    np.testing.assert_array_equal(joblib.load(tmp_path / "e.joblib").predict(X), estimator.predict(X))
 
 
 def test_there_is_a_golden_file_of_every_format_and_kind():

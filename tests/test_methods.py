@@ -101,6 +101,32 @@ def test_state_keeps_its_structure_through_every_chunk(method):
     assert all(count.shape == () for count in troubles)
 
 
+def test_every_matrix_product_asks_for_full_precision(method):
+    """GPUs otherwise round float32 operands to TF32; the jaxpr says what is asked for."""
+    settings = make_settings(**TABLE[method])
+    prepared = _prepare(*table(40), settings, 0, None)
+    config, program = _config(settings, prepared), METHODS[method]
+    key, problem, rows = prepared.key, prepared.problem, prepared.rows
+
+    def everything():
+        state = program.start(config, key, problem, rows)
+        for phase in program.phases(config):
+            state = state if phase.enter is None else phase.enter(config, problem, rows, state)
+            context = problem if phase.context is None else phase.context(config, problem, rows, state)
+            state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.chunk))
+        posterior, _ = program.finish(config, key, problem, state)
+        return posterior.functions(posterior.prepare(), rows.X)
+
+    text = str(jax.make_jaxpr(everything)())
+    products = text.count("dot_general[")
+    assert products >= 2
+    asked = text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)")
+    if method == "nuts":  # blackjax's own products of momenta are not ours
+        assert asked >= 2
+    else:
+        assert asked == products
+
+
 @pytest.mark.parametrize("name", ["all rows equal", "huge and tiny"])
 def test_nasty_tables_give_finite_answers(method, name):
     X, y = NASTY[name]

@@ -1,6 +1,7 @@
 """The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``."""
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -71,6 +72,9 @@ def fit(
         Path | None, typer.Option(help="Folder for checkpoints; the same command goes on from the newest.")
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="On a GPU: slower kernels that give the same bits every time.")
+    ] = False,
     seed: Seed = 0,
     device: Device = "auto",
     force: Force = False,
@@ -82,6 +86,8 @@ def fit(
     from deepwell.interfaces.fitting import fit as fit_model
     from deepwell.interfaces.interrupting import Interrupted
 
+    if deterministic:
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_deterministic_ops=true".strip()
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
         X, y = split_target(read_table(table), target)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ def save(fitted: "FittedModel", path: str | Path) -> None:
     tensors: Tensors = {}
     described = {
         "versions": {"deepwell": __version__, "jax": jax.__version__},
+        "made": {"when": datetime.now(UTC).isoformat(timespec="seconds"), "device": jax.devices()[0].device_kind},
         "posterior": _describe(fitted.posterior, "posterior", tensors),
         "settings": dataclasses.asdict(fitted.settings),
         **{name: getattr(fitted, name) for name in PLAIN},

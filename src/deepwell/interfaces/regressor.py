@@ -1,5 +1,6 @@
 """``DeepGPRegressor``: scikit-learn's contract over ``deepwell.fit``."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     A parameter left at None takes its value from ``preset``: "default", "best", "paper" or "quick".
     ``deepwell.Settings`` says what each one means; ``n_`` here is ``num_`` there. ``fixed`` names
-    parameters that stay at their start, ``init`` is a fitted model or estimator to start from, ``random_state`` is
-    an int, a RandomState or None.
+    parameters that stay at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder
+    from which an interrupted fit goes on, ``random_state`` an int, a RandomState or None.
 
     After ``fit``: ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
     """
@@ -49,6 +50,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         hidden_units: Any = None,
         dsvi_start: int | None = None,
         init: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -76,6 +78,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.hidden_units = hidden_units
         self.dsvi_start = dsvi_start
         self.init = init
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -87,7 +90,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         settings = {
             name.replace("n_", "num_", 1) if name.startswith("n_") else name: value
             for name, value in self.get_params(deep=False).items()
-            if name not in ("preset", "init", "random_state", "verbose")
+            if name not in ("preset", "init", "checkpoint", "random_state", "verbose")
         }
         if hasattr(self, "feature_names_in_"):
             import pandas as pd
@@ -100,6 +103,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             preset=self.preset,
             seed=seed,
             init=self.init,
+            checkpoint=self.checkpoint,
             verbose=bool(self.verbose),
             **settings,
         )
@@ -119,6 +123,11 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Draws of y of shape (rows, [targets,] n_samples), as scikit-learn's GP regressor gives them."""
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return np.moveaxis(self.predict_dist(X).sample(n_samples, seed), 0, -1)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one ``.deepwell`` file, which ``deepwell.load`` reads."""
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
 
     def _validated(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
