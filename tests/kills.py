@@ -77,7 +77,9 @@ def study(kills: int, seed: int, root: Path) -> dict[str, int]:
                 code = process.wait()
             if code == 0:
                 break
-            done["failed"] += code != -9
+            if code != -9:
+                done["failed"] += 1
+                return done
         done["fits"] += 1
         done["different"] += samples(folder) != reference
     return done

@@ -1,6 +1,7 @@
 """Nothing is lost: resumed fits equal uninterrupted ones bit for bit, and every fault has its outcome."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import threading
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from kills import study
 from test_fit import table
@@ -64,6 +66,21 @@ def test_every_method_resumes(inference, tmp_path):
     assert_same(deepwell.fit(*table(40), checkpoint=tmp_path, **settings), uninterrupted)
 
 
+def test_a_run_with_refused_steps_resumes_too(tmp_path):
+    """Its trace holds numbers that are not finite."""
+    settings = {**QUICK, "inference": "bnn", "hidden_units": (4,), "step_size": 3.0}
+    with pytest.warns(UserWarning, match="steps were refused"):
+        uninterrupted = deepwell.fit(*table(40), **settings)
+    with pytest.raises(Crash):
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=crash_at(750), **settings)
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        resumed = deepwell.fit(*table(40), checkpoint=tmp_path, progress=lambda *e: seen.append(e[1]), **settings)
+    assert seen[0] > 500
+    np.testing.assert_array_equal(resumed.posterior.parameters, uninterrupted.posterior.parameters)
+
+
 def start(tmp_path):
     with pytest.raises(Crash):
         deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=crash_at(750), **QUICK)
@@ -78,6 +95,9 @@ def test_what_differs_from_the_checkpoint_is_named(tmp_path):
         deepwell.fit(X, y, checkpoint=tmp_path, seed=1, **QUICK)
     with pytest.raises(InputError, match="the values of column 'x1' differ"):
         deepwell.fit(X + np.eye(40, 3, k=1), y, checkpoint=tmp_path, **QUICK)
+    frame = pd.DataFrame(X, columns=["x1", "x0", "x2"])
+    with pytest.raises(InputError, match="its columns were x0, x1, x2, y and are now x1, x0, x2, y"):
+        deepwell.fit(frame, y, checkpoint=tmp_path, **QUICK)
     with pytest.raises(InputError, match="rows was 40 and is now 39"):
         deepwell.fit(X[:39], y[:39], checkpoint=tmp_path, **QUICK)
 
@@ -145,7 +165,7 @@ def test_two_processes_cannot_share_a_folder(tmp_path):
     assert "another process is using the checkpoint folder" in found.stdout
 
 
-@pytest.mark.parametrize(("iteration", "draws"), [(250, None), (750, 15), (850, 40)])
+@pytest.mark.parametrize(("iteration", "draws"), [(250, None), (750, 25), (1000, 50)])
 def test_ctrl_c_finishes_the_chunk_and_leaves_what_there_is(whole, tmp_path, iteration, draws):
     def interrupt(phase, done, total, fit):
         if done >= iteration:
@@ -158,12 +178,24 @@ def test_ctrl_c_finishes_the_chunk_and_leaves_what_there_is(whole, tmp_path, ite
         assert caught.value.model is None
     else:
         model = caught.value.model
-        assert 0 < model.posterior.draws[1] < 60
+        assert model.posterior.draws == (1, draws)
         samples = zip(model.posterior.samples, whole.posterior.samples, strict=True)
         for a, b in samples:
             np.testing.assert_array_equal(a, b[:, : a.shape[1]])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert_same(deepwell.fit(*table(40), checkpoint=tmp_path, **QUICK), whole)
+
+
+def test_a_signal_after_the_last_chunk_is_not_lost(whole):
+    def interrupt(phase, done, total, fit):
+        if done == total:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted) as caught:
+        deepwell.fit(*table(40), progress=interrupt, **QUICK)
+    assert_same(caught.value.model, whole)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.signal == signal.SIGTERM
 
 
 def test_fits_in_other_threads_leave_signals_alone(whole):

@@ -1,15 +1,17 @@
 """Model files: what is in them is read back, and nothing else is let in."""
 
 import json
+import time
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
-from fuzz_files import mutated, originals, parts, study, whole
+from fuzz_files import SETTINGS, mutated, originals, parts, sealed, study, whole
 
 import deepwell
 from deepwell import DeepGPRegressor, DeepwellFileError
+from deepwell.interfaces.containers import KEY
 
 ALLOWED = {"refused", "a model", "a state", "another fit's"}
 
@@ -44,6 +46,45 @@ def test_an_untouched_file_is_read(tmp_path):
     (tmp_path / "same.deepwell").write_bytes(damaged)
     with pytest.raises(DeepwellFileError):
         deepwell.load(tmp_path / "same.deepwell")
+
+
+def set_part(described, path, value):
+    *way, last = path
+    for step in way:
+        described = described[step]
+    described[last] = value
+
+
+LENGTHSCALES = {"tensor": "posterior.model.layers.0.kernel.log_lengthscales"}
+HOSTILE = {
+    "absurd depth": (["settings", "depth"], 10**18),
+    "endless kernel": (["settings", "kernel"], "se+" * 20_000),
+    "absurd width": (["posterior", "model", "layers", 1, "mean", "width"], 10**9),
+    "one array for everything": (["posterior", "samples"], [LENGTHSCALES] * 2),
+    "endless jitter": (["jitter_retries"], 10**9),
+    "no samples": (["posterior", "samples"], []),
+    "another class": (["posterior", "class"], "Layer"),
+    "an unknown class": (["posterior", "class"], "os.system"),
+    "negative jitter": (["posterior", "model", "layers", 0, "jitter"], -1.0),
+    "names that are none": (["feature_names"], [1, 2]),
+    "more names than columns": (["feature_names"], ["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_descriptions_with_a_digest_that_fits_are_refused(name, tmp_path):
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    path = tmp_path / "m.deepwell"
+    deepwell.fit(X, X[:, 0], width=2, **SETTINGS).save(path)
+    header, data = parts(path.read_bytes())
+    described = json.loads(header["__metadata__"][KEY])
+    set_part(described, *HOSTILE[name])
+    header["__metadata__"][KEY] = json.dumps(described)
+    path.write_bytes(sealed(header, data))
+    started = time.perf_counter()
+    with pytest.raises(DeepwellFileError, match="is damaged"):
+        deepwell.load(path)
+    assert time.perf_counter() - started < 5
 
 
 GOLDEN = sorted((Path(__file__).parent / "files").glob("*.deepwell"))

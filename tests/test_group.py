@@ -26,3 +26,11 @@ def test_tables_of_different_shapes_are_fitted_one_by_one():
     assert [model.num_rows for model in models] == [40, 70]
     X, y = table(70)
     np.testing.assert_array_equal(models[1].predict(X), deepwell.fit(X, y, seed=1, **SHORT).predict(X))
+
+
+def test_tables_whose_minibatches_differ_are_not_one_program():
+    """90 and 110 rows are padded to one shape, but at a batch size of 100 only the second has minibatches."""
+    models = fit_group([table(90), table(110)], [0, 1], **SHORT, batch_size=100)
+    X, y = table(110)
+    alone = deepwell.fit(X, y, seed=1, **SHORT, batch_size=100)
+    np.testing.assert_array_equal(models[1].predict(X), alone.predict(X))

@@ -66,3 +66,5 @@ def test_what_cannot_be_a_start_is_refused(sources):
     again = deepwell.fit(X, y, preset="quick", inference="bnn", init=net, burn_in=1, num_samples=2)
     assert again.posterior.parameters.shape[-1] == net.posterior.parameters.shape[-1]
     assert checked_start(None) is None
+    with pytest.raises(InputError, match="depth=3 cannot be had: init was fitted with depth=2"):
+        deepwell.fit(X, y, init=sources["sghmc"], depth=3, **NONE)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deepwell.interfaces.settings import PRESETS, Settings
     from deepwell.predict.mixture import Mixture
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WHERE = {
     "DeepGPRegressor": "deepwell.interfaces.regressor",

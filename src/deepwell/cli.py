@@ -107,6 +107,8 @@ def fit(
             f"{chains * draws} posterior samples, {model.seconds:.1f} s, "
             f"training log-likelihood {model.trace[-1][1]:.3f}"
         )
+        if model.troubles():
+            typer.echo(f"troubles: {model.troubles()}")
 
 
 @app.command()
@@ -199,7 +201,7 @@ def _plain_errors() -> Iterator[None]:
 
     try:
         yield
-    except (InputError, DeepwellFileError) as error:
+    except (InputError, DeepwellFileError, MemoryError) as error:
         typer.echo(f"deepwell: {error}", err=True)
         raise typer.Exit(2) from None
 

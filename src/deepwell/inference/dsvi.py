@@ -106,7 +106,7 @@ def optimise(
         gradient, (fit, grew) = jax.grad(loss, has_aux=True)(state.unknowns)
         updates, moved = adam.update(gradient, state.optimiser)
         vector = state.unknowns + updates
-        finite = all_finite((vector, gradient))
+        finite = all_finite((vector, gradient, moved))
         return State(
             select(finite, vector, state.unknowns),
             select(finite, moved, state.optimiser),

@@ -80,7 +80,7 @@ def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, opti
     gradient = jax.tree.map(jnp.add, direct, indirect)
     updates, moved = optimiser.update(gradient, state.optimiser, state.theta)
     theta = jax.tree.map(jnp.add, state.theta, updates)
-    finite = all_finite((theta, gradient))
+    finite = all_finite((theta, gradient, moved))
     return State(
         select(finite, theta, state.theta),
         select(finite, moved, state.optimiser),

@@ -44,7 +44,8 @@ def after_warm_start(config: Config, problem: Problem, rows: Rows, state: dsvi.S
     """theta where dsvi left it, the chains at the mean of q(v)."""
     theta, belief = dsvi.unknowns(problem, state.unknowns)
     v, _ = ravel_pytree(tuple(q.mean for q in belief))
-    return _empty_window(config, problem, rows, ravel_pytree(theta)[0], jnp.tile(v, (config.num_chains, 1)))
+    begun = _empty_window(config, problem, rows, ravel_pytree(theta)[0], jnp.tile(v, (config.num_chains, 1)))
+    return begun._replace(refused=state.refused, noted=state.jitter_grew)
 
 
 def _empty_window(

@@ -75,7 +75,7 @@ def burn_in(
         def climb(c: Climb) -> Climb:
             value, gradient = jax.value_and_grad(loss)(c.theta, jax.random.fold_in(step_keys, c.steps))
             updates, moved = adam.update(gradient, c.optimiser)
-            finite = all_finite((updates, gradient))
+            finite = all_finite((updates, gradient, moved))
             theta, moved = mcem.select(finite, (c.theta + updates, moved), (c.theta, c.optimiser))
             steps, total = c.steps + 1, c.total - value
             look = steps % LOOK_BACK == 0

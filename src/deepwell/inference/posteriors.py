@@ -123,7 +123,7 @@ class Variational(Posterior):
 
     def functions(self, prepared: PyTree, X: Float[Array, "n d"]) -> Functions:
         first = marginal(self.model.layers[0], self.belief[0], prepared[0], X)
-        if not self.noise:  # depth 1: one Gaussian says it all
+        if self.model.depth == 1:  # one Gaussian says it all
             return jax.tree.map(lambda x: x[None], first)
 
         def one(noise: Outputs) -> tuple[Array, Array]:

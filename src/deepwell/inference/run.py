@@ -15,7 +15,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from deepwell.data.rows import Rows
 from deepwell.inference.compiling import quick_jit
-from deepwell.inference.method import Method, Troubles
+from deepwell.inference.method import Method, Phase, Troubles
 from deepwell.inference.methods import METHODS
 from deepwell.inference.posteriors import Posterior
 from deepwell.inference.problem import Config
@@ -24,6 +24,10 @@ Progress = Callable[[str, int, int, float], None]
 """(phase, iterations done, iterations in all, mean training log-likelihood of the last chunk)."""
 
 Trace = list[tuple[int, np.ndarray]]
+
+
+Valid = Callable[[int, int], bool]
+Template = Callable[[int], PyTree]
 
 
 class Place(NamedTuple):
@@ -37,11 +41,12 @@ class Place(NamedTuple):
 class Keeper(NamedTuple):
     """What happens to a run between chunks.
 
-    restore(template of the state for a phase) -> (place, state) to go on from, or None;
+    restore(valid, template) -> (place, state) to go on from, or None, where valid(phase, done) says whether a place
+    is the end of a chunk and template(phase) is what the state looks like in a phase;
     keep(place, state) after every chunk; stop() says whether to stop there.
     """
 
-    restore: Callable[[Callable[[int], PyTree]], tuple[Place, PyTree] | None]
+    restore: Callable[[Valid, Template], tuple[Place, PyTree] | None]
     keep: Callable[[Place, PyTree], None]
     stop: Callable[[], bool]
 
@@ -101,7 +106,10 @@ def _run(
     keys = [fold(key, i) for i in range(len(phases) + 2)]
     place, restored = Place(0, 0, []), None
     if keeper is not None:
-        found = keeper.restore(lambda phase: _template(method, config, key, problem, rows, phase))
+        found = keeper.restore(
+            lambda number, done: _is_chunk_end(phases, number, done),
+            lambda number: _template(method, config, key, problem, rows, number),
+        )
         place, restored = (place, None) if found is None else found
     state = _compiled(method.start, grouped)(config, keys[-1], problem, rows) if restored is None else restored
     for number in range(place.phase, len(phases)):
@@ -124,6 +132,13 @@ def _run(
                     raise Stopped(worth)
     posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
     return posterior, troubles, place.trace
+
+
+def _is_chunk_end(phases: tuple[Phase, ...], number: int, done: int) -> bool:
+    if not 0 <= number < len(phases):
+        return False
+    phase = phases[number]
+    return 0 < done <= phase.iterations and (done % phase.chunk == 0 or done == phase.iterations)
 
 
 def _template(method: Method, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, number: int) -> PyTree:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from deepwell.data.errors import InputError
-from deepwell.inference.run import Keeper, Place
+from deepwell.inference.run import Keeper, Place, Template, Valid
 from deepwell.interfaces.containers import DeepwellFileError, read_container, write_container
 
 KIND, FORMAT = "checkpoint", 1
@@ -40,39 +40,40 @@ class Checkpoints:
         self._written = time.monotonic()
         self._writer: threading.Thread | None = None
         self._warned = False
+        self._newest = (-1, -1)  # phase and iteration of the newest checkpoint
+        for leftover in folder.glob(f".{NEWEST}.*"):  # of a process killed while it wrote
+            leftover.unlink(missing_ok=True)
 
-    def restore(self, template: Callable[[int], PyTree]) -> tuple[Place, PyTree] | None:
+    def restore(self, valid: Valid, template: Template) -> tuple[Place, PyTree] | None:
         """The newest checkpoint that can be read, or None if there is none; another fit's is refused."""
         for name in (NEWEST, BEFORE):
             path = self.folder / name
             if not path.exists():
                 continue
             try:
-                return self._read(path, template)
+                place, tensors = self._read(path, valid)
+                return place, _state(path, tensors, template(place.phase))
             except DeepwellFileError as error:
                 warnings.warn(f"{error}; going on from the checkpoint before it, or from the start", stacklevel=2)
+                path.unlink(missing_ok=True)  # or it would be kept in place of a good one
         return None
 
-    def _read(self, path: Path, template: Callable[[int], PyTree]) -> tuple[Place, PyTree]:
+    def _read(self, path: Path, valid: Valid) -> tuple[Place, dict[str, np.ndarray]]:
         described, tensors = read_container(path, KIND, (FORMAT,))
+        self._require_same_fit(described.get("identity"), path)
         try:
-            self._require_same_fit(dict(described["identity"]))
             phase, done = int(described["phase"]), int(described["done"])
-            expected = template(phase)
-            leaves, structure = jax.tree.flatten(expected)
-            found = [tensors[f"state.{i}"] for i in range(len(leaves))]
-            for array, leaf in zip(found, leaves, strict=True):
-                if array.shape != leaf.shape or array.dtype != leaf.dtype:
-                    raise DeepwellFileError(f"{path} is damaged: {array.shape} where {leaf.shape} belongs")
             iterations = [int(i) for i in described["iterations"]]
-            trace = list(zip(iterations, tensors["trace"], strict=True))
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            if isinstance(error, InputError | DeepwellFileError):
-                raise
-            raise DeepwellFileError(f"{path} is damaged: {error!r}") from error
-        return Place(phase, done, trace), jax.tree.unflatten(structure, [jnp.asarray(array) for array in found])
+            place = Place(phase, done, list(zip(iterations, tensors["trace"], strict=True)))
+            if not valid(phase, done):
+                raise ValueError(f"there is no iteration {done} of phase {phase} to go on from")
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise DeepwellFileError(f"{path} is damaged: {error!r:.300}") from error
+        return place, tensors
 
-    def _require_same_fit(self, found: dict[str, Any]) -> None:
+    def _require_same_fit(self, found: Any, path: Path) -> None:
+        if not isinstance(found, dict):
+            raise DeepwellFileError(f"{path} is damaged: it does not say whose checkpoint it is")
         for name, value in json.loads(json.dumps(self.identity)).items():
             if found.get(name) != value:
                 raise InputError(
@@ -89,7 +90,9 @@ class Checkpoints:
     def write(self, place: Place, state: PyTree) -> None:
         """Copy the state now and write it in another thread."""
         self.wait()
-        self._written = time.monotonic()
+        if (place.phase, place.done) == self._newest:
+            return
+        self._written, self._newest = time.monotonic(), (place.phase, place.done)
         tensors = {f"state.{i}": np.array(leaf) for i, leaf in enumerate(jax.tree.leaves(jax.device_get(state)))}
         tensors["trace"] = np.array([fit for _, fit in place.trace])
         described = {
@@ -105,10 +108,23 @@ class Checkpoints:
         newest, before = self.folder / NEWEST, self.folder / BEFORE
         try:
             write_container(newest, KIND, FORMAT, described, tensors, keep_old_as=before)
-        except DeepwellFileError as error:
-            if not self._warned:
-                warnings.warn(f"no checkpoint: {error}; the fit goes on, and will try again", stacklevel=2)
-            self._warned = True
+        except Exception as error:  # whatever it is, the fit is worth more than its checkpoint
+            self._newest = (-1, -1)
+            self._warn_once(error)
+
+    def _warn_once(self, error: Exception) -> None:
+        if not self._warned:
+            warnings.warn(f"no checkpoint: {error}; the fit goes on, and will try again", stacklevel=2)
+        self._warned = True
+
+    def write_last(self, *newest: tuple[Place, PyTree]) -> None:
+        """Write where the fit has come to, if anywhere, and wait for the disk; no trouble here may hide another."""
+        try:
+            for place, state in newest:
+                self.write(place, state)
+            self.wait()
+        except Exception as error:
+            self._warn_once(error)
 
     def wait(self) -> None:
         """Until the last write is done."""
@@ -116,22 +132,34 @@ class Checkpoints:
             self._writer.join()
 
 
+def _state(path: Path, tensors: dict[str, np.ndarray], expected: PyTree) -> PyTree:
+    """The tensors as a state of the expected structure, shapes and types."""
+    leaves, structure = jax.tree.flatten(expected)
+    found = [tensors.get(f"state.{i}") for i in range(len(leaves))]
+    for array, leaf in zip(found, leaves, strict=True):
+        if array is None or array.shape != leaf.shape or array.dtype != leaf.dtype:
+            raise DeepwellFileError(f"{path} is damaged: its arrays are not those of this fit")
+    return jax.tree.unflatten(structure, [jnp.asarray(array) for array in found])
+
+
 def _difference(name: str, found: Any, now: Any) -> str:
     """The part that differs, in words."""
+    if name == "columns" and isinstance(found, list):
+        old, new = [column[0] for column in found], [column[0] for column in now]
+        if old != new:
+            return f"its columns were {', '.join(old)} and are now {', '.join(new)}"
+        return f"the values of column {next(b[0] for a, b in zip(found, now, strict=True) if a != b)!r} differ"
     if isinstance(found, dict) and isinstance(now, dict):
         part = next((key for key in {**found, **now} if found.get(key) != now.get(key)), "")
-        if name == "columns":
-            both = part in found and part in now
-            return f"the values of column {part!r} differ" if both else f"only one of them has a column {part!r}"
         return f"{part} was {found.get(part)!r} and is now {now.get(part)!r}"
     return f"{name} was {found!r} and is now {now!r}"
 
 
-def column_digests(names: list[str], matrix: np.ndarray) -> dict[str, str]:
-    """A short digest of each column's values."""
+def column_digests(names: list[str], matrix: np.ndarray) -> list[list[str]]:
+    """The name of each column and a short digest of its values, in order."""
     columns = np.ascontiguousarray(matrix.T)
     pairs = zip(names, columns, strict=True)
-    return {name: hashlib.sha256(column.tobytes()).hexdigest()[:16] for name, column in pairs}
+    return [[name, hashlib.sha256(column.tobytes()).hexdigest()[:16]] for name, column in pairs]
 
 
 @contextmanager
@@ -140,7 +168,7 @@ def checkpointing(
 ) -> Iterator[Keeper]:
     """A keeper of the run: writes checkpoints to ``folder`` if there is one, and says when to stop."""
     if folder is None:
-        yield Keeper(lambda template: None, lambda place, state: None, stop)
+        yield Keeper(lambda valid, template: None, lambda place, state: None, stop)
         return
     seconds = EVERY if every is None else every
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
@@ -161,9 +189,7 @@ def checkpointing(
         try:
             yield Keeper(checkpoints.restore, keep, stop)
         finally:
-            if newest:
-                checkpoints.write(*newest[0])
-            checkpoints.wait()
+            checkpoints.write_last(*newest)
 
 
 @contextmanager
@@ -181,9 +207,11 @@ def _locked(folder: Path) -> Iterator[None]:
         return
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(handle)
         raise InputError(f"another process is using the checkpoint folder {folder}") from None
+    except OSError:  # a filesystem without locks
+        pass
     try:
         yield
     finally:

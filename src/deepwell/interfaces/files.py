@@ -20,6 +20,7 @@ from deepwell.model.bnn import Net
 from deepwell.model.deep_gp import DeepGP
 from deepwell.model.gaussian_outputs import GaussianOutputs
 from deepwell.model.layers import Layer
+from deepwell.model.linalg import MAX_RETRIES
 
 if TYPE_CHECKING:
     from deepwell.interfaces.fitted import FittedModel
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 KIND, FORMAT = "model", 2
 LARGEST_NUMBER = 2**31
 """No whole number in the description of a posterior is larger."""
+LARGEST_SIDE = 2**14
+"""Inducing inputs of a layer that are accepted: their kernel matrix has this many rows and columns."""
 _KNOWN: tuple[type[eqx.Module], ...] = (
     posteriors.SharedTheta, posteriors.OwnTheta, posteriors.Variational, posteriors.Networks, GaussianOutputs, Net,
     DeepGP, Layer, likelihoods.Gaussian, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
@@ -83,8 +86,8 @@ def load(path: str | Path) -> "FittedModel":
         settings = make_settings(**{name: _tuples(value) for name, value in described["settings"].items()})
         model = FittedModel(posterior=posterior, settings=settings, x_scaling=x_scaling, y_scaling=y_scaling, **plain)
         _require_sound(model)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, OverflowError) as error:
-        raise DeepwellFileError(f"{path} is damaged: {error!r}") from error
+    except Exception as error:  # a hostile file may fail in any way, and all of them mean one thing
+        raise DeepwellFileError(f"{path} is damaged: {error!r:.300}") from error
     return model
 
 
@@ -98,8 +101,11 @@ def _require_sound(model: "FittedModel") -> None:
         if not isinstance(getattr(model, name), bool):
             raise ValueError(f"{name} must be true or false")
     for name in COUNTS:
-        if isinstance(getattr(model, name), bool) or not isinstance(getattr(model, name), int):
+        count = getattr(model, name)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
             raise ValueError(f"{name} must be a whole number")
+    if model.jitter_retries > MAX_RETRIES:
+        raise ValueError("jitter_retries is out of bounds")
     if not isinstance(model.preset, str) or not math.isfinite(model.seconds):
         raise ValueError("preset must be text and seconds a number")
     if not all(isinstance(count, int) for count in model.jitter_grew):
@@ -108,10 +114,17 @@ def _require_sound(model: "FittedModel") -> None:
         raise ValueError("trace must be pairs of numbers")
     if not isinstance(model.posterior, posteriors.Posterior):
         raise ValueError("it holds no posterior")
+    for leaf in jax.tree.leaves(model.posterior):
+        if leaf.size == 0 or not bool(jnp.all(jnp.isfinite(leaf))):
+            raise ValueError("it holds arrays that are empty or not finite")
+    if min(model.posterior.draws) < 1:
+        raise ValueError("it holds no samples")
     inputs, targets = len(model.feature_names), len(model.target_names)
     for scaling, count in ((model.x_scaling, inputs), (model.y_scaling, targets)):
-        if scaling.offset.shape != (count,) or scaling.scale.shape != (count,) or not np.all(scaling.scale > 0.0):
+        if scaling.offset.shape != (count,) or scaling.scale.shape != (count,):
             raise ValueError("the scaling does not fit the columns")
+        if not np.all(np.isfinite(np.stack(scaling))) or not np.all(scaling.scale > 0.0):
+            raise ValueError("the scaling must be finite and positive")
     if model.single_target and targets != 1:
         raise ValueError("one target cannot have several names")
     posterior = model.posterior
@@ -163,7 +176,10 @@ def _rebuild(described: Any, tensors: Tensors) -> Any:
             raise ValueError(f"{described!r} is out of bounds")
         return described
     if "tensor" in described:
-        return jnp.asarray(tensors[described["tensor"]])
+        array = tensors.pop(described["tensor"])  # once each: a small file cannot ask for much
+        if max(array.shape, default=0) > LARGEST_SIDE and array.ndim > 1 and described["tensor"].endswith("inputs"):
+            raise ValueError(f"{len(array)} inducing inputs are too many")
+        return jnp.asarray(array)
     cls = CLASSES[described["class"]]
     return cls(**{name: _rebuild(part, tensors) for name, part in described.items() if name != "class"})
 

@@ -80,8 +80,11 @@ class FittedModel:
         means = np.concatenate([m for m, _, _ in components(self.posterior, self._standardised(X))], axis=1)
         return diagnose(means.reshape(*self.posterior.draws, -1))
 
-    def troubles(self) -> str:
-        """What went wrong numerically during the fit, in one sentence; empty if nothing did."""
+    def troubles(self, least_share: float = 0.0) -> str:
+        """What went wrong numerically during the fit, in one sentence; empty if nothing did.
+
+        Jitter that grew in less than ``least_share`` of the iterations, which is common and harmless, is left out.
+        """
         found = []
         sampled_by_nuts = self.settings.inference == "nuts"
         if self.refused_moves and sampled_by_nuts:
@@ -93,7 +96,7 @@ class FittedModel:
         if moves:
             found[0] += ", each halving the step size of its chain"
         for layer, count in enumerate(self.jitter_grew):
-            if count:
+            if count > least_share * self.trace[-1][0]:
                 found.append(f"the jitter of layer {layer + 1} had to grow in {count} iterations")
         if self.jitter_retries:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")

@@ -25,10 +25,14 @@ from deepwell.interfaces.interrupting import Interrupted, watching
 from deepwell.interfaces.memory import explaining_memory
 from deepwell.interfaces.progress import reporting
 from deepwell.interfaces.settings import Settings, make_settings
-from deepwell.interfaces.starting import checked_start, make_problem
+from deepwell.interfaces.starting import checked_start, make_problem, with_shape_of
 
 STREAM = 0xDEE9
 """Sets the random numbers of a fit apart from those of a split with the same seed."""
+
+
+WORTH_A_WARNING = 0.01
+"""Share of the iterations in which the jitter may grow without a word."""
 
 
 class Prepared(NamedTuple):
@@ -64,9 +68,10 @@ def fit(
     goes on from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
     carries the model of the samples drawn so far, if there are any.
     """
-    chosen = make_settings(preset, **settings)
+    source = checked_start(init)
+    chosen = make_settings(preset, **(settings if source is None else with_shape_of(source, settings)))
     started = time.perf_counter()
-    prepared = _prepare(X, y, chosen, checked_seed(seed), checked_start(init))
+    prepared = _prepare(X, y, chosen, checked_seed(seed), source)
 
     def fitted_by_now(result: Result) -> FittedModel:
         return _fitted(prepared, result, chosen, preset, time.perf_counter() - started)
@@ -84,8 +89,10 @@ def fit(
     except Stopped as stopped:
         model = None if stopped.result is None else fitted_by_now(stopped.result)
         raise Interrupted(model, watch.caught or signal.SIGINT) from None
-    if fitted.troubles():
-        warnings.warn(fitted.troubles(), stacklevel=2)
+    if watch.caught is not None:  # too late to stop, but not to be told
+        raise Interrupted(fitted, watch.caught)
+    if fitted.troubles(WORTH_A_WARNING):
+        warnings.warn(fitted.troubles(WORTH_A_WARNING), stacklevel=2)
     return fitted
 
 
@@ -104,25 +111,27 @@ def fit_group(
     chosen = make_settings(preset, **settings)
     started = time.perf_counter()
     members = [_prepare(X, y, chosen, checked_seed(seed), None) for (X, y), seed in zip(tables, seeds, strict=True)]
-    shapes = {str(jax.tree.map(jnp.shape, (m.problem, m.rows))) for m in members}
+    shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), _config(chosen, m)) for m in members}
     if len(shapes) > 1 or len(members) == 1:
         pairs = zip(tables, seeds, strict=True)
         return [fit(*table, preset=preset, seed=seed, verbose=verbose, **settings) for table, seed in pairs]
     keys = jnp.stack([m.key for m in members])
     problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
     log_unit = float(np.mean([_log_unit(m) for m in members]))
-    with reporting(None, verbose, log_unit) as report:
+    with reporting(None, verbose, log_unit) as report, explaining_memory(chosen, members[0].known["num_rows"]):
         results = run_group(keys, problem, rows, _config(chosen, members[0]), report)
     seconds = (time.perf_counter() - started) / len(members)
     models = [_fitted(m, result, chosen, preset, seconds) for m, result in zip(members, results, strict=True)]
     for i, model in enumerate(models):
-        if model.troubles():
-            warnings.warn(f"table {i}: {model.troubles()}", stacklevel=2)
+        if model.troubles(WORTH_A_WARNING):
+            warnings.warn(f"table {i}: {model.troubles(WORTH_A_WARNING)}", stacklevel=2)
     return models
 
 
 def _identity(X: Any, y: Any, chosen: Settings, prepared: Prepared) -> dict[str, Any]:
     """Everything that decides the bits of the result."""
+    from deepwell import __version__
+
     inputs, feature_names, targets, target_names = to_matrices(X, y)
     start = hashlib.sha256()
     for leaf in jax.tree.leaves(prepared.problem):
@@ -136,6 +145,7 @@ def _identity(X: Any, y: Any, chosen: Settings, prepared: Prepared) -> dict[str,
         "precision": str(prepared.rows.X.dtype),
         "device": str(next(iter(prepared.rows.X.devices())).platform),
         "jax": jax.__version__,
+        "deepwell": __version__,
     }
 
 

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -21,6 +21,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(signal.Signals(number).name)
         self.model = model
         self.signal = number
+
+    def __reduce__(self) -> tuple[type, tuple[Any, int]]:
+        return type(self), (self.model, self.signal)
 
 
 class Watch:
@@ -46,9 +49,12 @@ def watching() -> Iterator[Watch]:
     if threading.current_thread() is not threading.main_thread():
         yield watch
         return
-    before: dict[signal.Signals, Callable | int | None] = {s: signal.signal(s, watch) for s in SIGNALS}
+    before = {s: signal.getsignal(s) for s in SIGNALS}
+    ours = [s for s in SIGNALS if before[s] not in (None, signal.SIG_IGN)]  # not what others installed or ignore
+    for number in ours:
+        signal.signal(number, watch)
     try:
         yield watch
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in ours:
+            signal.signal(number, before[number])

@@ -116,7 +116,7 @@ class Settings:
             dynamics=Dynamics(self.step_size, self.friction, self.subtract_gradient_noise),
             shortest_window=self.shortest_window,
             burn_in=self.burn_in,
-            window_size=1 if self.inference == "sghmc-naive" else self.window_size,
+            window_size=1 if self.inference in ("sghmc-naive", "mcem") else self.window_size,
             learning_rate=self.learning_rate,
             priors=Priors(inducing_scale=INDUCING_SCALE * max(1.0, num_rows / 1_000)) if priors else None,
             num_chains=self.num_chains,
@@ -172,6 +172,9 @@ METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """Settings that replace the preset's for one inference method."""
 
+DEEPEST, LONGEST_KERNEL = 100, 200
+"""Layers, and characters of a kernel's expression, that are accepted."""
+
 POSITIVE_INTEGERS = (
     "depth", "inner_samples", "num_chains", "burn_in", "num_samples", "spacing", "batch_size", "window_size",
     "e_steps", "e_samples", "m_steps",
@@ -220,6 +223,8 @@ def _per_layer(name: str, value: Any, count: int) -> tuple:
 def _check(s: Settings) -> None:
     for name in POSITIVE_INTEGERS:
         _require_positive_integer(name, getattr(s, name))
+    if s.depth > DEEPEST:
+        raise InputError(f"depth={s.depth!r} must be at most {DEEPEST}")
     for name in POSITIVE_NUMBERS:
         value = getattr(s, name)
         if not _is_number(value) or not 0.0 < value < float("inf"):
@@ -254,6 +259,8 @@ def _check(s: Settings) -> None:
     for count in s.variance_inducing():
         _require_positive_integer("num_variance_inducing", count)
     for expression in _per_layer("kernel", s.kernel, s.depth):
+        if len(str(expression)) > LONGEST_KERNEL:
+            raise InputError(f"the kernel {str(expression)[:40]!r}... must have at most {LONGEST_KERNEL} characters")
         try:
             make_kernel(expression, 1, 1.0, 1.0)
         except (ValueError, AttributeError) as error:

@@ -10,12 +10,14 @@ from deepwell.data.errors import InputError
 from deepwell.inference.posteriors import Networks, OwnTheta, Posterior, SharedTheta, Variational
 from deepwell.inference.problem import NetProblem, Problem
 from deepwell.interfaces.fitted import FittedModel
-from deepwell.interfaces.settings import Settings
+from deepwell.interfaces.settings import Settings, _plain
 from deepwell.model.bnn import Net, initial_net
 from deepwell.model.deep_gp import DeepGP, Outputs, split_parameters
 from deepwell.model.gaussian_outputs import FIRST_INNER_VARIANCE, Belief, GaussianOutputs, initial_belief
 from deepwell.model.initialise import initial_model, variance_inputs
 from deepwell.model.layers import Layer
+
+SHAPE = ("depth", "width", "num_inducing", "kernel", "hidden_units")
 
 
 class Found(NamedTuple):
@@ -32,6 +34,15 @@ def checked_start(init: Any) -> FittedModel | None:
     if found is not None and not isinstance(found, FittedModel):
         raise InputError(f"init={init!r} is neither a fitted model nor a fitted estimator")
     return found
+
+
+def with_shape_of(init: FittedModel, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with the shape of the model that is the start; it cannot be had in another."""
+    shape = {name: getattr(init.settings, name) for name in SHAPE}
+    for name, value in shape.items():
+        if settings.get(name) is not None and _plain(settings[name]) != value:
+            raise InputError(f"{name}={settings[name]!r} cannot be had: init was fitted with {name}={value!r}")
+    return {**settings, **shape}
 
 
 def make_problem(
