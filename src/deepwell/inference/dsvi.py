@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.method import Method, Phase, Troubles
 from deepwell.inference.posteriors import Variational
-from deepwell.inference.problem import Config, Flat, Problem, jitter_grew
+from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew
 from deepwell.inference.sghmc import all_finite, select
 from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density
 from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
@@ -34,12 +34,6 @@ class State(NamedTuple):
     optimiser: Any
     refused: Int[Array, ""]
     jitter_grew: Int[Array, " layers"]
-
-
-def _adam(config: Config) -> Any:
-    import optax
-
-    return optax.adam(config.learning_rate)
 
 
 def unknowns(problem: Problem, vector: Flat) -> tuple[DeepGP, Belief]:
@@ -58,7 +52,7 @@ def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> St
     """Where the problem says, nothing climbed."""
     vector, _ = ravel_pytree((problem.theta, problem.belief))
     layers = len(problem.initial.layers)
-    return State(vector, _adam(config).init(vector), jnp.zeros((), jnp.int32), jnp.zeros((layers,), jnp.int32))
+    return State(vector, adam(config).init(vector), jnp.zeros((), jnp.int32), jnp.zeros((layers,), jnp.int32))
 
 
 def elbo(
@@ -94,7 +88,7 @@ def optimise(
     last: Int[Array, ""],
 ) -> tuple[State, Float[Array, ""]]:
     """Steps ``first`` up to ``last`` of Adam, each with the key of its number, and their mean log-likelihood."""
-    adam = _adam(config)
+    optimiser = adam(config)
 
     def body(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, total = carry
@@ -104,7 +98,7 @@ def optimise(
             return -value, noted
 
         gradient, (fit, grew) = jax.grad(loss, has_aux=True)(state.unknowns)
-        updates, moved = adam.update(gradient, state.optimiser)
+        updates, moved = optimiser.update(gradient, state.optimiser)
         vector = state.unknowns + updates
         finite = all_finite((vector, gradient, moved))
         return State(

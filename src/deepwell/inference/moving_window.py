@@ -16,20 +16,13 @@ from deepwell.inference import dsvi, mcem, sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.method import CHUNK, Method, Phase, Troubles, samples_so_far
 from deepwell.inference.posteriors import SharedTheta
-from deepwell.inference.problem import Config, Flat, Problem, density_of_v, target
+from deepwell.inference.problem import Config, Flat, Problem, adam, density_of_v, target
 from deepwell.model.deep_gp import Batch, DeepGP
 from deepwell.model.layers import Projection
 from deepwell.model.linalg import InverseFactor
 
 CACHED_PROJECTIONS = 2**27
 """Numbers of the first layer's projections of all training rows that may be kept."""
-
-
-def optimiser(config: Config) -> Any:
-    """Adam at a constant rate, as in the paper."""
-    import optax
-
-    return optax.adam(config.learning_rate)
 
 
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Any:
@@ -52,7 +45,7 @@ def _empty_window(
     config: Config, problem: Problem, rows: Rows, theta: Flat, positions: Float[Array, "c k"]
 ) -> mcem.State:
     aim = target(config, problem, rows)
-    return mcem.init(aim, theta, at_rest(positions), positions, optimiser(config), config.window_size)
+    return mcem.init(aim, theta, at_rest(positions), positions, adam(config), config.window_size)
 
 
 def burn_in(
@@ -65,12 +58,12 @@ def burn_in(
     last: Int[Array, ""],
 ) -> tuple[mcem.State, Float[Array, ""]]:
     """Iterations ``first`` up to ``last``, each with the key of its number, and their mean log-likelihood."""
-    aim, adam = target(config, problem, rows), optimiser(config)
+    aim, optimiser = target(config, problem, rows), adam(config)
 
     def body(i: Array, carry: tuple[mcem.State, Array]) -> tuple[mcem.State, Array]:
         state, total = carry
         sampler = tuned_sampler(config, rows.num_data, i)
-        state, fit = mcem.step(jax.random.fold_in(key, i), state, aim, sampler, adam)
+        state, fit = mcem.step(jax.random.fold_in(key, i), state, aim, sampler, optimiser)
         return state, total + fit
 
     state = state._replace(chains=marked(state.chains))

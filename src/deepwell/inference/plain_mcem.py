@@ -15,7 +15,7 @@ from deepwell.data.rows import Rows
 from deepwell.inference import mcem, moving_window
 from deepwell.inference.chains import Tuned, marked, tuned_sampler
 from deepwell.inference.method import Method, Phase
-from deepwell.inference.problem import Config, Flat, Problem, target
+from deepwell.inference.problem import Config, Flat, Problem, adam, target
 from deepwell.inference.sghmc import all_finite
 
 LOOK_BACK = 20
@@ -45,7 +45,7 @@ def burn_in(
     last: Int[Array, ""],
 ) -> tuple[mcem.State, Float[Array, ""]]:
     """The rounds whose E-steps are sampler steps ``first`` up to ``last``; an unfinished round has a shorter E-step."""
-    aim, adam = target(config, problem, rows), moving_window.optimiser(config)
+    aim, optimiser = target(config, problem, rows), adam(config)
 
     def e_step(state: mcem.State) -> tuple[Tuned, Array, Array]:
         prepared = aim.prepare(state.theta)
@@ -74,7 +74,7 @@ def burn_in(
 
         def climb(c: Climb) -> Climb:
             value, gradient = jax.value_and_grad(loss)(c.theta, jax.random.fold_in(step_keys, c.steps))
-            updates, moved = adam.update(gradient, c.optimiser)
+            updates, moved = optimiser.update(gradient, c.optimiser)
             finite = all_finite((updates, gradient, moved))
             theta, moved = mcem.select(finite, (c.theta + updates, moved), (c.theta, c.optimiser))
             steps, total = c.steps + 1, c.total - value

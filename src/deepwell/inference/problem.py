@@ -1,7 +1,7 @@
 """Where the deep GP meets inference: settings of a run, theta and v as vectors, the density of v on a minibatch."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -42,6 +42,13 @@ class Config(NamedTuple):
     e_steps: int  # of plain MCEM: sampler steps of an E-step,
     e_samples: int  # samples kept of them,
     m_steps: int  # and at most so many optimiser steps of an M-step
+
+
+def adam(config: Config) -> Any:
+    """The optimiser of hyperparameters: Adam at a constant rate, as in the paper."""
+    import optax
+
+    return optax.adam(config.learning_rate)
 
 
 class Problem(NamedTuple):
