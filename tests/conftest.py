@@ -1,10 +1,15 @@
-"""Shapes and types of the core are checked at run time here; real data is found if it lies beside the project."""
+"""Shapes and types of the core are checked at run time here; compiled programs are shared by the processes that run the
+tests; real data is found if it lies beside the project."""
 
 import os
 from pathlib import Path
 
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache" / "jax"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 settings.register_profile("same every time", derandomize=True)
 settings.load_profile("same every time")

@@ -283,6 +283,7 @@ def test_saved_models_predict_the_same_bits(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X, return_std=True), fitted.predict(X, return_std=True))
     assert loaded.feature_names == ("north", "east", "up")
     assert loaded.target_names == ("height",)
+    assert loaded.feature_types == ("float64",) * 3
     assert loaded.settings == fitted.settings
     assert loaded.trace == fitted.trace
 

@@ -81,6 +81,14 @@ def to_matrices(X: Any, y: Any) -> tuple[np.ndarray, list[str], np.ndarray, list
     return inputs, feature_names, targets, target_names
 
 
+def column_types(values: Any) -> tuple[str, ...]:
+    """What each column held before it became float64, in pandas' or numpy's words."""
+    if is_frame(values):
+        return tuple(str(kind) for kind in values.dtypes)
+    array = np.asarray(values)
+    return (str(array.dtype),) * (array.shape[1] if array.ndim == 2 else 1)
+
+
 def default_names(count: int, what: str) -> list[str]:
     """x0, x1, ... for the columns of an array without names; y alone is y."""
     return ["y"] if what == "y" and count == 1 else [f"{what.lower()}{i}" for i in range(count)]

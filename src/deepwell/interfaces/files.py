@@ -38,10 +38,10 @@ _KNOWN: tuple[type[eqx.Module], ...] = (
 CLASSES = {cls.__name__: cls for cls in _KNOWN}
 PLAIN = (
     "feature_names", "named", "target_names", "single_target", "preset", "seed", "num_rows", "trace", "refused_moves",
-    "refused_updates", "jitter_retries", "jitter_grew", "seconds",
+    "refused_updates", "jitter_retries", "jitter_grew", "feature_types", "seconds",
 )  # fmt: skip
 
-LATER = ("jitter_grew",)
+LATER = ("jitter_grew", "feature_types")
 """Parts that early files lack."""
 
 NAMES, FLAGS, COUNTS = (
@@ -110,6 +110,8 @@ def _require_sound(model: "FittedModel") -> None:
         raise ValueError("preset must be text and seconds a number")
     if not all(isinstance(count, int) for count in model.jitter_grew):
         raise ValueError("jitter_grew must be whole numbers")
+    if not all(isinstance(kind, str) for kind in model.feature_types):
+        raise ValueError("feature_types must be names")
     if not all(isinstance(i, int) and isinstance(fit, float | int) for i, fit in model.trace):
         raise ValueError("trace must be pairs of numbers")
     if not isinstance(model.posterior, posteriors.Posterior):

@@ -42,6 +42,8 @@ class FittedModel:
     refused_updates: int
     jitter_retries: int
     seconds: float
+    feature_types: tuple[str, ...] = ()
+    """What each column of X held before it was converted."""
     jitter_grew: tuple[int, ...] = ()
     """For each layer, in how many iterations the factorisation of K_ZZ needed more than the usual jitter."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.rows import Rows, to_rows
 from deepwell.data.scaling import Scaling, fit_scaling
-from deepwell.data.tables import is_frame, to_matrices
+from deepwell.data.tables import column_types, is_frame, to_matrices
 from deepwell.inference.run import Progress, Result, Stopped, run, run_group
 from deepwell.interfaces.checkpoints import checkpointing, column_digests
 from deepwell.interfaces.fitted import FittedModel
@@ -157,6 +157,7 @@ def _prepare(X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | No
         "x_scaling": scalings[0],
         "y_scaling": scalings[1],
         "feature_names": tuple(feature_names),
+        "feature_types": column_types(X),
         "named": is_frame(X),
         "target_names": tuple(target_names),
         "single_target": np.ndim(y) == 1,
