@@ -4,12 +4,12 @@ tests; real data is found if it lies beside the project."""
 import os
 from pathlib import Path
 
-from hypothesis import settings
-from jaxtyping import install_import_hook
-
 CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache" / "jax"
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # JAX reads these when it is imported
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+from hypothesis import settings  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
 
 settings.register_profile("same every time", derandomize=True)
 settings.load_profile("same every time")
