@@ -25,7 +25,7 @@ def check(count, tmp_path):
     assert found["slowest, ms"] < 20_000
     for kind in ("truncated", "bits", "sizes", "deep"):
         assert found["model", kind, "a model"] == 0
-    assert found["model", "sealed description", "a model"] > 0  # harmless changes with a digest that fits
+    assert sum(n for key, n in found.items() if key[2:] == ("a model",)) > 0  # harmless, with a digest that fits
 
 
 def test_300_mutated_files(tmp_path):
