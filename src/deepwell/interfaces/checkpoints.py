@@ -144,15 +144,15 @@ def _state(path: Path, tensors: dict[str, np.ndarray], expected: PyTree) -> PyTr
 
 def _difference(name: str, found: Any, now: Any) -> str:
     """The part that differs, in words."""
-    if name == "columns" and isinstance(found, list):
-        old, new = [column[0] for column in found], [column[0] for column in now]
+    if name == "columns" and isinstance(found, list) and all(isinstance(c, list) and len(c) == 2 for c in found):
+        old, new = [str(column[0]) for column in found], [column[0] for column in now]
         if old != new:
             return f"its columns were {', '.join(old)} and are now {', '.join(new)}"
         return f"the values of column {next(b[0] for a, b in zip(found, now, strict=True) if a != b)!r} differ"
     if isinstance(found, dict) and isinstance(now, dict):
         part = next((key for key in {**found, **now} if found.get(key) != now.get(key)), "")
         return f"{part} was {found.get(part)!r} and is now {now.get(part)!r}"
-    return f"{name} was {found!r} and is now {now!r}"
+    return f"{name} was {found!r:.200} and is now {now!r:.200}"
 
 
 def column_digests(names: list[str], matrix: np.ndarray) -> list[list[str]]:
