@@ -116,6 +116,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(whole, tmp_pat
         resumed = deepwell.fit(*table(40), checkpoint=tmp_path, progress=lambda *e: seen.append(e[1]), **QUICK)
     assert seen[0] > 250
     assert_same(resumed, whole)
+    assert (tmp_path / f"unread.{NEWEST}").exists()  # put aside, not deleted
 
 
 def test_with_both_damaged_the_fit_starts_again(whole, tmp_path):

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.method import Method, Phase, Troubles
 from deepwell.inference.posteriors import Variational
-from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew
+from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew, most_retries
 from deepwell.inference.sghmc import all_finite, select
 from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density
 from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
@@ -119,7 +119,7 @@ def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: State) ->
     draws = config.num_chains * config.num_samples
     posterior = Variational(model, belief, model.hidden_noise(key, (1, draws)), 1 if model.depth == 1 else draws)
     pairs = pairs_of_factors(model, belief)
-    retries = jnp.max(jnp.stack([factor.retries for pair in pairs for factor in pair]))
+    retries = most_retries([factor for pair in pairs for factor in pair])
     return posterior, Troubles(jnp.zeros((), jnp.int32), state.refused, retries, state.jitter_grew)
 
 

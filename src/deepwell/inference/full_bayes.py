@@ -17,9 +17,9 @@ from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.mcem import Density
-from deepwell.inference.method import CHUNK, Method, Phase, Troubles, samples_so_far
+from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
 from deepwell.inference.posteriors import Networks, OwnTheta, Posterior
-from deepwell.inference.problem import Config, Flat, NetProblem, Problem, target
+from deepwell.inference.problem import Config, Flat, NetProblem, Problem, most_retries, target
 from deepwell.model.priors import Priors, log_prior
 
 
@@ -91,12 +91,7 @@ def full_bayes(unknowns: Unknowns) -> Method:
         return posterior, Troubles(jnp.sum(state.chains.refused), none, retries, uncounted)
 
     def phases(config: Config) -> tuple[Phase, ...]:
-        chunk = max(1, CHUNK // config.spacing) * config.spacing
-        iterations = config.num_samples * config.spacing
-        return (
-            Phase("burn-in", config.burn_in, burn_in),
-            Phase("sampling", iterations, draw_samples, begin_sampling, usable=samples_so_far, chunk=chunk),
-        )
+        return (Phase("burn-in", config.burn_in, burn_in), sampling_phase(config, draw_samples, begin_sampling))
 
     return Method(start, phases, finish)
 
@@ -129,8 +124,7 @@ def own_theta(key: PRNGKeyArray, problem: Problem, samples: Samples) -> tuple[Ow
 
     def one(vector: Flat) -> tuple[Flat, Any, Array]:
         model = problem.model(vector[:cut])
-        retries = jnp.max(jnp.stack([factor.retries for factor in model.factors()]))
-        return ravel_pytree(model)[0], unravel(vector[cut:]), retries
+        return ravel_pytree(model)[0], unravel(vector[cut:]), most_retries(model.factors())
 
     parameters, outputs, retries = lax.map(lambda chain: lax.map(one, chain), samples)
     noise = template.hidden_noise(key, samples.shape[:2])

@@ -33,6 +33,13 @@ class Phase(NamedTuple):
     chunk: int = CHUNK
 
 
+def sampling_phase(config: Any, advance: Callable, enter: Callable, context: Callable | None = None) -> Phase:
+    """Samples at whole multiples of the spacing, so chunks are such multiples too."""
+    chunk = max(1, CHUNK // config.spacing) * config.spacing
+    iterations = config.num_samples * config.spacing
+    return Phase("sampling", iterations, advance, enter, context, samples_so_far, chunk)
+
+
 def samples_so_far(config: Any, state: Any, done: int) -> Any:
     """The state of a sampling phase with the samples drawn so far alone, or None if there is none yet."""
     count = done // config.spacing

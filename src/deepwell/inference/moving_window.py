@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import dsvi, mcem, sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
-from deepwell.inference.method import CHUNK, Method, Phase, Troubles, samples_so_far
-from deepwell.inference.posteriors import SharedTheta
-from deepwell.inference.problem import Config, Flat, Problem, adam, density_of_v, target
+from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
+from deepwell.inference.posteriors import SharedTheta, shared_theta
+from deepwell.inference.problem import Config, Flat, Problem, adam, density_of_v, most_retries, target
 from deepwell.model.deep_gp import Batch, DeepGP
 from deepwell.model.layers import Projection
 from deepwell.model.linalg import InverseFactor
@@ -135,11 +135,8 @@ def draw_samples(
 
 def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling) -> tuple[SharedTheta, Troubles]:
     """theta, and the vectors of each chain and draw as inducing outputs of the layers."""
-    model = problem.model(state.theta)
-    _, unravel = ravel_pytree(model.zero_outputs())
-    outputs = jax.vmap(jax.vmap(unravel))(state.samples)
-    posterior = SharedTheta(model, outputs, model.hidden_noise(key, state.samples.shape[:2]))
-    retries = jnp.max(jnp.stack([factor.retries for factor in model.factors()]))
+    posterior = shared_theta(key, problem.model(state.theta), state.samples)
+    retries = most_retries(posterior.model.factors())
     return posterior, Troubles(jnp.sum(state.chains.refused), state.refused_updates, retries, state.jitter_grew)
 
 
@@ -153,20 +150,13 @@ def climb(config: Config, *arguments: Any) -> tuple[dsvi.State, Float[Array, ""]
     return dsvi.optimise(config._replace(objective="expected"), *arguments)
 
 
-def sampling_phase(config: Config) -> Phase:
-    """Samples of v at fixed theta."""
-    chunk = max(1, CHUNK // config.spacing) * config.spacing
-    iterations = config.num_samples * config.spacing
-    return Phase("sampling", iterations, draw_samples, begin_sampling, freeze, samples_so_far, chunk)
-
-
 def phases(config: Config) -> tuple[Phase, ...]:
     """Perhaps a warm start, burn-in, sampling."""
     enter = after_warm_start if config.dsvi_start else None
     return (
         *warm_start_phases(config),
         Phase("burn-in", config.burn_in, burn_in, enter),
-        sampling_phase(config),
+        sampling_phase(config, draw_samples, begin_sampling, freeze),
     )
 
 

@@ -21,8 +21,8 @@ from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.chains import Samples, no_samples
 from deepwell.inference.full_bayes import own_theta
 from deepwell.inference.method import Method, Phase, Troubles, samples_so_far
-from deepwell.inference.posteriors import Posterior, SharedTheta
-from deepwell.inference.problem import Config, Flat, Problem
+from deepwell.inference.posteriors import Posterior, shared_theta
+from deepwell.inference.problem import Config, Flat, Problem, most_retries
 from deepwell.model.deep_gp import log_prior_outputs, propagate, row_log_density
 from deepwell.model.priors import log_prior
 
@@ -143,11 +143,8 @@ def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling)
     if jax.tree.leaves(problem.theta):
         posterior, retries = own_theta(key, problem, state.samples)
     else:
-        model = problem.initial
-        _, unravel = ravel_pytree(model.zero_outputs())
-        outputs = jax.vmap(jax.vmap(unravel))(state.samples)
-        posterior = SharedTheta(model, outputs, model.hidden_noise(key, state.samples.shape[:2]))
-        retries = jnp.max(jnp.stack([factor.retries for factor in model.factors()]))
+        posterior = shared_theta(key, problem.initial, state.samples)
+        retries = most_retries(problem.initial.factors())
     return posterior, Troubles(jnp.sum(state.diverged), jnp.zeros((), jnp.int32), retries, jnp.zeros((0,), jnp.int32))
 
 

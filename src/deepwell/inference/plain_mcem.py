@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows
 from deepwell.inference import mcem, moving_window
 from deepwell.inference.chains import Tuned, marked, tuned_sampler
-from deepwell.inference.method import Method, Phase
+from deepwell.inference.method import Method, Phase, sampling_phase
 from deepwell.inference.problem import Config, Flat, Problem, adam, target
-from deepwell.inference.sghmc import all_finite
+from deepwell.inference.sghmc import all_finite, select
 
 LOOK_BACK = 20
 TOLERANCE = 1e-3
@@ -76,7 +76,7 @@ def burn_in(
             value, gradient = jax.value_and_grad(loss)(c.theta, jax.random.fold_in(step_keys, c.steps))
             updates, moved = optimiser.update(gradient, c.optimiser)
             finite = all_finite((updates, gradient, moved))
-            theta, moved = mcem.select(finite, (c.theta + updates, moved), (c.theta, c.optimiser))
+            theta, moved = select(finite, (c.theta + updates, moved), (c.theta, c.optimiser))
             steps, total = c.steps + 1, c.total - value
             look = steps % LOOK_BACK == 0
             average = total / LOOK_BACK
@@ -108,7 +108,7 @@ def phases(config: Config) -> tuple[Phase, ...]:
     return (
         *moving_window.warm_start_phases(config),
         Phase("burn-in", config.burn_in, burn_in, enter, chunk=config.e_steps),
-        moving_window.sampling_phase(config),
+        sampling_phase(config, moving_window.draw_samples, moving_window.begin_sampling, moving_window.freeze),
     )
 
 

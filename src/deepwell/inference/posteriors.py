@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from deepwell.model.bnn import Net
 from deepwell.model.deep_gp import DeepGP, Outputs, propagate
@@ -70,6 +70,12 @@ class SharedTheta(Posterior):
 
     def noise_variance(self) -> Float[Array, "s p"]:
         return self.model.likelihood.noise_variance[None]  # type: ignore[attr-defined]
+
+
+def shared_theta(key: PRNGKeyArray, model: DeepGP, samples: Float[Array, "c s k"]) -> SharedTheta:
+    """Vectors of each chain and draw as inducing outputs of the layers, and hidden noise for each."""
+    _, unravel = ravel_pytree(model.zero_outputs())
+    return SharedTheta(model, jax.vmap(jax.vmap(unravel))(samples), model.hidden_noise(key, samples.shape[:2]))
 
 
 @final

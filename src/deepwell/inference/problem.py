@@ -108,6 +108,11 @@ def jitter_grew(factors: Sequence[InverseFactor]) -> Int[Array, " layers"]:
     return jnp.stack([(factor.retries > 0).astype(jnp.int32) for factor in factors])
 
 
+def most_retries(factors: Sequence[InverseFactor]) -> Int[Array, ""]:
+    """How often the jitter had to grow tenfold in the worst of these factorisations."""
+    return jnp.max(jnp.stack([factor.retries for factor in factors]))
+
+
 def density_of_v(
     config: Config,
     model: DeepGP,

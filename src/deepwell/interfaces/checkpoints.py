@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ class Checkpoints:
         self._warned = False
         self._newest = (-1, -1)  # phase and iteration of the newest checkpoint
         for leftover in folder.glob(f".{NEWEST}.*"):  # of a process killed while it wrote
-            leftover.unlink(missing_ok=True)
+            with suppress(OSError):
+                leftover.unlink()
 
     def restore(self, valid: Valid, template: Template) -> tuple[Place, PyTree] | None:
         """The newest checkpoint that can be read, or None if there is none; another fit's is refused."""
@@ -55,7 +56,8 @@ class Checkpoints:
                 return place, _state(path, tensors, template(place.phase))
             except DeepwellFileError as error:
                 warnings.warn(f"{error}; going on from the checkpoint before it, or from the start", stacklevel=2)
-                path.unlink(missing_ok=True)  # or it would be kept in place of a good one
+                with suppress(OSError):  # aside, or it would be kept in place of a good one
+                    path.replace(self.folder / f"unread.{name}")
         return None
 
     def _read(self, path: Path, valid: Valid) -> tuple[Place, dict[str, np.ndarray]]:

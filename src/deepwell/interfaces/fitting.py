@@ -29,8 +29,6 @@ from deepwell.interfaces.starting import checked_start, make_problem, with_shape
 
 STREAM = 0xDEE9
 """Sets the random numbers of a fit apart from those of a split with the same seed."""
-
-
 WORTH_A_WARNING = 0.01
 """Share of the iterations in which the jitter may grow without a word."""
 

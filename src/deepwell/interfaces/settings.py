@@ -195,7 +195,7 @@ def make_settings(preset: str = "default", **overrides: Any) -> Settings:
             near = difflib.get_close_matches(name, known, 1)
             hint = f": did you mean {near[0]!r}?" if near else f": choose from {', '.join(sorted(known))}"
             raise InputError(f"unknown option {name!r}{hint}")
-    given = {name: _plain(value) for name, value in overrides.items() if value is not None}
+    given = {name: plain(value) for name, value in overrides.items() if value is not None}
     method = given.get("inference", Settings.inference)
     chosen = {**PRESETS[preset], **METHOD_DEFAULTS.get(str(method), {}), **given}
     if method == "dsvi-decoupled" and "num_inducing" not in given:
@@ -205,11 +205,11 @@ def make_settings(preset: str = "default", **overrides: Any) -> Settings:
     return settings
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """numpy's numbers as Python's, lists and arrays as tuples: settings are hashed, compared and saved."""
     if hasattr(value, "tolist"):
         value = value.tolist()
-    return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
+    return tuple(plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _per_layer(name: str, value: Any, count: int) -> tuple:

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.errors import InputError
+from deepwell.inference.methods import VARIATIONAL
 from deepwell.inference.posteriors import Networks, OwnTheta, Posterior, SharedTheta, Variational
 from deepwell.inference.problem import NetProblem, Problem
 from deepwell.interfaces.fitted import FittedModel
-from deepwell.interfaces.settings import Settings, _plain
+from deepwell.interfaces.settings import Settings, plain
 from deepwell.model.bnn import Net, initial_net
 from deepwell.model.deep_gp import DeepGP, Outputs, split_parameters
 from deepwell.model.gaussian_outputs import FIRST_INNER_VARIANCE, Belief, GaussianOutputs, initial_belief
@@ -40,7 +41,7 @@ def with_shape_of(init: FittedModel, settings: dict[str, Any]) -> dict[str, Any]
     """Settings with the shape of the model that is the start; it cannot be had in another."""
     shape = {name: getattr(init.settings, name) for name in SHAPE}
     for name, value in shape.items():
-        if settings.get(name) is not None and _plain(settings[name]) != value:
+        if settings.get(name) is not None and plain(settings[name]) != value:
             raise InputError(f"{name}={settings[name]!r} cannot be had: init was fitted with {name}={value!r}")
     return {**settings, **shape}
 
@@ -63,7 +64,7 @@ def make_problem(
         theta, constants = split_parameters(model, settings.fixed)
     except ValueError as error:
         raise InputError(str(error)) from error
-    if settings.inference not in ("dsvi", "dsvi-decoupled") and not settings.dsvi_start:
+    if settings.inference not in VARIATIONAL and not settings.dsvi_start:
         return Problem(theta, constants, outputs)
     if belief is None:
         belief = initial_belief(
