@@ -174,12 +174,16 @@ def test_whitened_prior_equals_the_prior_of_u():
     assert prior.logpdf(u) - jacobian == pytest.approx(float(log_prior_outputs((jnp.asarray(v),))), rel=1e-4)
 
 
-ARCHITECTURE = Architecture((3, 4), (10, 8, 6), ("se", "matern32", "se+linear"), 0.01, 1.0, 0.1)
+ARCHITECTURE = Architecture((3, 4), (10, 8, 6), ("se", "matern32", "se+linear"), 0.01, 1.0)
+
+
+def noise_of(targets):
+    return Gaussian(jnp.full((targets,), np.log(0.1), float))
 
 
 def test_layers_may_differ_in_width_kernel_and_inducing_points():
     rng = np.random.default_rng(0)
-    model = initial_model(rng, rng.standard_normal((50, 5)), 2, ARCHITECTURE)
+    model = initial_model(rng, rng.standard_normal((50, 5)), 2, noise_of(2), ARCHITECTURE)
     assert [layer.inducing_inputs.shape for layer in model.layers] == [(10, 5), (8, 3), (6, 4)]
     assert isinstance(model.layers[0].mean, PrincipalProjection)
     assert isinstance(model.layers[1].mean, PaddedIdentity)
@@ -189,12 +193,14 @@ def test_layers_may_differ_in_width_kernel_and_inducing_points():
     )
     assert mean.shape == (7, 2)
     assert variance.shape == (7, 1)
-    assert isinstance(initial_model(rng, rng.standard_normal((9, 3)), 1, ARCHITECTURE).layers[0].mean, Identity)
+    assert isinstance(
+        initial_model(rng, rng.standard_normal((9, 3)), 1, noise_of(1), ARCHITECTURE).layers[0].mean, Identity
+    )
 
 
 def test_fixed_parameters_and_principal_directions_are_not_in_theta():
     rng = np.random.default_rng(0)
-    model = initial_model(rng, rng.standard_normal((50, 5)), 1, ARCHITECTURE)
+    model = initial_model(rng, rng.standard_normal((50, 5)), 1, noise_of(1), ARCHITECTURE)
     theta, constants = split_parameters(model, ["likelihood.*", "layers.0.kernel.log_variance"])
     assert theta.likelihood.log_noise_variance is None
     assert theta.layers[0].kernel.log_variance is None

@@ -118,7 +118,7 @@ def test_a_net_without_hidden_layers_is_bayesian_linear_regression():
     values = prediction.means[..., 0]
     assert np.max(np.abs(np.mean(values, 0) - exact_mean) / exact_std) < 0.12
     np.testing.assert_allclose(np.std(values, 0), exact_std, rtol=0.12)
-    sampled = np.log(np.asarray(model.posterior.noise_variance()))
+    sampled = np.log(np.asarray(model.posterior.likelihoods()[0].noise_variance))
     assert abs(np.mean(sampled) - weights @ log_noise) < 0.12 * np.sqrt(
         weights @ log_noise**2 - (weights @ log_noise) ** 2
     )
@@ -133,7 +133,9 @@ def test_sampling_theta_agrees_with_nuts():
     nuts = deepwell.fit(X, y, inference="nuts", num_chains=8, burn_in=500, num_samples=1000, **shared)
     budget = {"num_chains": 32, "burn_in": 3000, "num_samples": 60, "spacing": 100, "step_size": 0.03}
     ours = deepwell.fit(X, y, inference="sghmc-bayes", **budget, **shared)
-    a, b = (np.log(np.asarray(jax.device_get(m.posterior.noise_variance()))).ravel() for m in (ours, nuts))
+    a, b = (
+        np.log(np.asarray(jax.device_get(m.posterior.likelihoods()[0].noise_variance))).ravel() for m in (ours, nuts)
+    )
     assert abs(np.mean(a) - np.mean(b)) < 0.15 * np.std(b)
     assert np.std(a) == pytest.approx(np.std(b), rel=0.15)
     assert_agree(function_values(ours), function_values(nuts), 0.15)

@@ -80,7 +80,7 @@ def test_crps_equals_its_integral():
 def test_variance_splits_into_function_and_noise_and_draws_have_the_moments():
     m = mixture(samples=50, rows=2)
     np.testing.assert_allclose(m.var, m.function_var + m.noise_var)
-    np.testing.assert_allclose(m.noise_var, m.noise_variances[0, 0] * 16.0)
+    np.testing.assert_allclose(m.noise_var, m.noise_variances[0, 0, 0, 0] * 16.0)
     draws = m.sample(100_000, seed=1)
     assert draws.shape == (100_000, 2)
     np.testing.assert_allclose(draws.mean(0), m.mean, atol=0.1)
@@ -93,7 +93,7 @@ def test_several_targets_have_a_joint_density_and_marginal_quantiles():
     y = np.full((3, 2), 51.0)
     assert m.mean.shape == m.std.shape == m.quantile(0.3).shape == m.crps(y).shape == (3, 2)
     z = (y - 50.0) / 4.0
-    variances = m.function_variances + m.noise_variances[:, None]
+    variances = m.function_variances + m.noise_variances[..., 0]
     per_sample = stats.norm(m.means, np.sqrt(variances)).logpdf(z).sum(-1)
     expected = np.log(np.mean(np.exp(per_sample), 0)) - 2 * np.log(4.0)
     np.testing.assert_allclose(m.log_prob(y), expected)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepwell.data.errors import InputError
+    from deepwell.interfaces.classifier import DeepGPClassifier
     from deepwell.interfaces.containers import DeepwellFileError
     from deepwell.interfaces.files import load
     from deepwell.interfaces.fitted import FittedModel
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
     from deepwell.interfaces.interrupting import Interrupted
     from deepwell.interfaces.regressor import DeepGPRegressor
     from deepwell.interfaces.settings import PRESETS, Settings
+    from deepwell.predict.classes import ClassProbabilities
+    from deepwell.predict.counts import CountMixture
     from deepwell.predict.mixture import Mixture
 
 __version__ = "0.2.0"
 
 _WHERE = {
+    "ClassProbabilities": "deepwell.predict.classes",
+    "CountMixture": "deepwell.predict.counts",
+    "DeepGPClassifier": "deepwell.interfaces.classifier",
     "DeepGPRegressor": "deepwell.interfaces.regressor",
     "DeepwellFileError": "deepwell.interfaces.containers",
     "FittedModel": "deepwell.interfaces.fitted",
@@ -31,6 +37,9 @@ _WHERE = {
 
 __all__ = [
     "PRESETS",
+    "ClassProbabilities",
+    "CountMixture",
+    "DeepGPClassifier",
     "DeepGPRegressor",
     "DeepwellFileError",
     "FittedModel",

@@ -21,9 +21,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+TASKS = {"regression": "gaussian", "classification": "classes", "counts": "poisson"}
+
 Target = Annotated[list[str], typer.Option("--target", help="Column to predict; repeat for several.")]
 Depth = Annotated[int | None, typer.Option(help="Number of GP layers.")]
 Preset = Annotated[str, typer.Option(help="default, best, paper or quick.")]
+Task = Annotated[
+    str | None,
+    typer.Option(help="regression, classification or counts; text, truth values and two values mean classification."),
+]
 Inference = Annotated[
     str | None, typer.Option(help="sghmc, sghmc-naive, mcem, sghmc-bayes, dsvi, dsvi-decoupled, bnn or nuts.")
 ]
@@ -62,6 +68,7 @@ def fit(
     table: Annotated[Path, typer.Argument(help="CSV, gzipped CSV or Parquet.")],
     target: Target,
     out: Annotated[Path, typer.Option(help="Where to write the model.")],
+    task: Task = None,
     depth: Depth = None,
     preset: Preset = "default",
     inference: Inference = None,
@@ -91,11 +98,12 @@ def fit(
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
         X, y = split_target(read_table(table), target)
+        settings = _settings(others, depth=depth, inference=inference, num_chains=chains)
         try:
             model = fit_model(
                 X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet,
                 init=None if init is None else load(init), checkpoint=checkpoint, every=every,
-                **_settings(others, depth=depth, inference=inference, num_chains=chains),
+                **_with_task(settings, task, y, init is not None),
             )  # fmt: skip
         except Interrupted as interrupted:
             _say_how_to_go_on(interrupted, out, checkpoint)
@@ -119,8 +127,7 @@ def predict(
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Predict: mean, std, and the 2.5 % and 97.5 % quantiles of every row."""
-    import numpy as np
+    """Predict: mean, std, and the 2.5 % and 97.5 % quantiles of every row; of classes, their probabilities."""
     import pandas as pd
 
     from deepwell.data.tables import check_writable_kind, read_table, write_table
@@ -131,20 +138,7 @@ def predict(
         check_writable_kind(out)
         fitted = load(model)
         inputs = read_table(table)
-        columns: dict[str, list[np.ndarray]] = {}
-        for block in fitted.predict_blocks(inputs):
-            lower, upper = block.interval(0.95)
-            for name, values in (
-                ("mean", block.mean),
-                ("std", block.std),
-                ("q0.025", lower),
-                ("q0.975", upper),
-            ):
-                for i, target_name in enumerate(fitted.target_names):
-                    single = len(fitted.target_names) == 1
-                    label = name if single else f"{target_name} {name}"
-                    columns.setdefault(label, []).append(values if fitted.single_target else values[:, i])
-        frame = pd.DataFrame({label: np.concatenate(parts) for label, parts in columns.items()})
+        frame = pd.concat([pd.DataFrame(_columns(fitted, block)) for block in fitted.predict_blocks(inputs)])
         write_table(frame, out)
         typer.echo(f"{out}: {len(frame)} rows")
 
@@ -156,6 +150,7 @@ def evaluate(
     splits: Annotated[int, typer.Option(help="How many train-test splits, numbered from 0.")] = 3,
     first_split: Annotated[int, typer.Option(help="Number of the first split.")] = 0,
     test_size: Annotated[float, typer.Option(help="Share of the rows to test on.")] = 0.2,
+    task: Task = None,
     depth: Depth = None,
     preset: Preset = "default",
     inference: Inference = None,
@@ -178,9 +173,10 @@ def evaluate(
         if splits < 1 or first_split < 0:
             raise InputError(f"--splits {splits} --first-split {first_split}: there must be at least one split")
         X, y = split_target(read_table(table), target)
+        settings = _settings(others, depth=depth, inference=inference, num_chains=chains)
         result = evaluate_splits(
             X, y, range(first_split, first_split + splits), seed=seed, test_size=test_size, preset=preset,
-            verbose=not quiet, **_settings(others, depth=depth, inference=inference, num_chains=chains),
+            verbose=not quiet, **_with_task(settings, task, y),
         )  # fmt: skip
         named = {f"split {row['split']}": row for row in result["splits"]} | {"mean": result["mean"]}
         _print_scores(f"{table.name}, {int(100 * test_size)} % held out", named)
@@ -235,6 +231,42 @@ def _settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
         except json.JSONDecodeError:
             chosen[name] = text
     return chosen
+
+
+def _with_task(settings: dict[str, Any], task: str | None, y: Any, started: bool = False) -> dict[str, Any]:
+    """Settings with the likelihood that the task, or else the target, asks for; says so where it guesses."""
+    from deepwell.data.targets import are_labels, few_whole_numbers, takes_two_values
+
+    if task is not None and task not in TASKS:
+        raise InputError(f"unknown task {task!r}: choose from {', '.join(TASKS)}")
+    if "likelihood" in settings or started:
+        return settings
+    if task is not None:
+        return {**settings, "likelihood": TASKS[task]}
+    if are_labels(y) or takes_two_values(y):
+        typer.echo("deepwell: the target is a class (if not, say --task regression)", err=True)
+        return {**settings, "likelihood": TASKS["classification"]}
+    if few_whole_numbers(y):
+        typer.echo(
+            f"deepwell: the target takes {few_whole_numbers(y)} whole numbers; they are taken as amounts "
+            "(if they are classes, say --task classification)",
+            err=True,
+        )
+    return settings
+
+
+def _columns(fitted: Any, block: Any) -> dict[str, Any]:
+    """The columns of a table of predictions for one block of rows."""
+    if fitted.classes is not None:
+        probabilities = {f"P({label})": block.probabilities[:, i] for i, label in enumerate(fitted.classes)}
+        return {"class": block.mode, **probabilities}
+    lower, upper = block.interval(0.95)
+    found = {}
+    for name, values in (("mean", block.mean), ("std", block.std), ("q0.025", lower), ("q0.975", upper)):
+        for i, target_name in enumerate(fitted.target_names):
+            label = name if len(fitted.target_names) == 1 else f"{target_name} {name}"
+            found[label] = values if fitted.single_target else values[:, i]
+    return found
 
 
 @contextmanager

@@ -1,10 +1,15 @@
 """Benchmark sets by name: from the folder ``DEEPWELL_DATA``, else from OpenML, else a word on what to do."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from deepwell.data.errors import InputError
+from deepwell.data.molecules import fingerprints
+from deepwell.data.pictures import read_idx
 from deepwell.data.tables import read_table
 
 FOLDER_VARIABLE = "DEEPWELL_DATA"
@@ -15,11 +20,17 @@ UCI = (
 
 
 class Dataset(NamedTuple):
-    """A table split into inputs (DataFrame) and target (Series)."""
+    """A table split into inputs (DataFrame) and target (Series).
+
+    ``num_train``: the first so many rows are the usual training rows, if there is such a usage; ``is_class``: whether
+    the target is a class.
+    """
 
     name: str
     X: Any
     y: Any
+    num_train: int | None = None
+    is_class: bool = False
 
 
 class OnlineSource(NamedTuple):
@@ -43,18 +54,75 @@ OPENML = {
 
 
 def load(name: str) -> Dataset:
-    """Load a benchmark set; the last column of a local file ``uci/NAME.csv.gz`` is the target."""
+    """Load a benchmark set; the last column of a local file ``uci/NAME.csv.gz`` is the target.
+
+    ``digits`` ships with scikit-learn; ``mnist`` are the four idx files, ``cep`` molecules with 512 fingerprint bits.
+    """
+    folder = _folder()
+    if name in OTHERS:
+        return OTHERS[name](folder)
     if name not in UCI and name not in OPENML:
-        raise InputError(f"unknown data set {name!r}: choose from {', '.join(UCI)}")
-    folder = os.environ.get(FOLDER_VARIABLE)
+        raise InputError(f"unknown data set {name!r}: choose from {', '.join((*UCI, *OTHERS))}")
     if folder:
-        path = Path(folder) / "uci" / f"{name}.csv.gz"
+        path = folder / "uci" / f"{name}.csv.gz"
         if path.is_file():
             table = read_table(path)
             return Dataset(name, table.iloc[:, :-1], table.iloc[:, -1])
     if name in OPENML:
         return _fetch(name, OPENML[name])
     raise InputError(f"{name} is not on OpenML: set {FOLDER_VARIABLE} to a folder that holds uci/{name}.csv.gz")
+
+
+def _folder() -> Path | None:
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named) if named else None
+
+
+def _digits(folder: Path | None) -> Dataset:
+    """1,797 pictures of 8 x 8 pixels."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise InputError("digits ships with scikit-learn, which is not installed") from error
+    found = load_digits(as_frame=True)
+    return Dataset("digits", found.data, found.target, is_class=True)
+
+
+def _mnist(folder: Path | None) -> Dataset:
+    """70,000 pictures of 28 x 28 pixels; the first 60,000 train."""
+    import pandas as pd
+
+    if folder is None or not (folder / "mnist").is_dir():
+        raise InputError(f"mnist needs its four idx files: set {FOLDER_VARIABLE} to a folder that holds them in mnist/")
+    parts = [
+        (
+            read_idx(folder / "mnist" / f"{part}-images-idx3-ubyte.gz"),
+            read_idx(folder / "mnist" / f"{part}-labels-idx1-ubyte.gz"),
+        )
+        for part in ("train", "t10k")
+    ]
+    for pictures, labels in parts:
+        if pictures.ndim != 3 or labels.shape != pictures.shape[:1]:
+            raise InputError(f"mnist has {len(pictures)} pictures, but {len(labels)} labels")
+    pixels = np.concatenate([pictures.reshape(len(pictures), -1) for pictures, _ in parts])
+    X = pd.DataFrame(pixels, columns=[f"pixel{i}" for i in range(pixels.shape[1])])
+    y = pd.Series(np.concatenate([labels for _, labels in parts]), name="digit")
+    return Dataset("mnist", X, y, num_train=len(parts[0][0]), is_class=True)
+
+
+def _cep(folder: Path | None) -> Dataset:
+    """29,978 molecules of the Harvard Clean Energy Project: fingerprint bits, and the power conversion efficiency."""
+    import pandas as pd
+
+    if folder is None or not (folder / "cep.csv.gz").is_file():
+        raise InputError(f"cep needs its file: set {FOLDER_VARIABLE} to a folder that holds cep.csv.gz")
+    table = read_table(folder / "cep.csv.gz")
+    bits = fingerprints(table["smiles"].tolist(), folder)
+    X = pd.DataFrame(bits, columns=[f"bit{i}" for i in range(bits.shape[1])])
+    return Dataset("cep", X, table["pce"])
+
+
+OTHERS: dict[str, Callable[[Path | None], Dataset]] = {"digits": _digits, "mnist": _mnist, "cep": _cep}
 
 
 def _fetch(name: str, source: OnlineSource) -> Dataset:

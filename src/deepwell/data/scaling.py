@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+INPUT_SCALINGS = ("columns", "together")
+MANY_COLUMNS = 32
+
 
 class Scaling(NamedTuple):
     """x = offset + scale * (standardised x), per column; a constant column has scale 1."""
@@ -17,6 +20,22 @@ class Scaling(NamedTuple):
 
     def restore(self, x: np.ndarray) -> np.ndarray:
         return self.offset + self.scale * np.asarray(x, np.float64)
+
+
+def input_scaling(x: np.ndarray, how: str | None = None) -> Scaling:
+    """``columns``: each column by its own standard deviation; ``together``: all by one, their root mean square.
+
+    Pixels, bits and word counts share a unit, and a column that is hardly ever on would be blown up by a scale of its
+    own. None: ``together`` if there are many columns and all have the same minimum.
+    """
+    own = fit_scaling(x)
+    if how is None:
+        how = "together" if x.shape[1] >= MANY_COLUMNS and np.ptp(np.min(x, axis=0)) == 0.0 else "columns"
+    if how == "columns":
+        return own
+    moving = np.ptp(x, axis=0) > 0.0
+    common = np.sqrt(np.mean(np.where(moving, own.scale, 0.0) ** 2))
+    return Scaling(own.offset, np.full_like(own.scale, common if np.isfinite(common) and common > 0.0 else 1.0))
 
 
 def fit_scaling(x: np.ndarray) -> Scaling:

@@ -72,13 +72,10 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "columns") and hasattr(values, "iloc")
 
 
-def to_matrices(X: Any, y: Any) -> tuple[np.ndarray, list[str], np.ndarray, list[str]]:
-    """Inputs, their names, targets, their names, with as many rows of one as of the other."""
-    inputs, feature_names = to_matrix(X, "X")
-    targets, target_names = to_matrix(y, "y")
+def require_same_rows(inputs: np.ndarray, targets: np.ndarray) -> None:
+    """As many rows of one as of the other."""
     if len(inputs) != len(targets):
         raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")
-    return inputs, feature_names, targets, target_names
 
 
 def column_types(values: Any) -> tuple[str, ...]:

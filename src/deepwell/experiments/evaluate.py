@@ -8,9 +8,11 @@ import numpy as np
 
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
-from deepwell.data.tables import to_matrices
+from deepwell.data.tables import require_same_rows, to_matrix
 from deepwell.interfaces.fitting import checked_seed, fit_group
-from deepwell.predict.metrics import SCORES, scores
+from deepwell.interfaces.reading import read_targets
+from deepwell.interfaces.settings import make_settings
+from deepwell.predict.metrics import scores
 
 
 def evaluate(
@@ -20,6 +22,8 @@ def evaluate(
     *,
     seed: int = 0,
     test_size: float = 0.2,
+    preset: str = "default",
+    verbose: bool = False,
     **settings: Any,
 ) -> dict[str, Any]:
     """Fit on each split's training rows and score its test rows, in the units of y.
@@ -33,18 +37,23 @@ def evaluate(
     if not splits:
         raise InputError("there must be at least one split")
     seed = checked_seed(seed)
-    inputs, _, targets, _ = to_matrices(X, y)
-    targets = targets[:, 0] if targets.shape[1] == 1 else targets
+    inputs, _ = to_matrix(X, "X")
+    values, _, classes = read_targets(y, make_settings(preset, **settings))
+    require_same_rows(inputs, values)
+    targets = values[:, 0] if values.shape[1] == 1 else values
+    if classes is not None:
+        targets = np.asarray(classes)[targets.astype(int)]
     parts = [split_rows(len(inputs), split, seed, test_size) for split in splits]
     if min(len(parts[0][0]), len(parts[0][1])) == 0:
         raise InputError(f"{len(inputs)} rows are too few for test_size={test_size}")
     training = [(inputs[train], targets[train]) for train, _ in parts]
-    models = fit_group(training, [seed + split for split in splits], **settings)
+    seeds = [seed + split for split in splits]
+    models = fit_group(training, seeds, preset=preset, classes=classes, verbose=verbose, **settings)
     rows = []
     for split, (_, test), model in zip(splits, parts, models, strict=True):
         started = time.perf_counter()
         result = scores(model.predict_dist(inputs[test]), targets[test])
         seconds = model.seconds + time.perf_counter() - started
         rows.append({"split": split, **result, "seconds": seconds})
-    mean = {name: float(np.mean([row[name] for row in rows])) for name in (*SCORES, "seconds")}
+    mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0] if name != "split"}
     return {"splits": rows, "mean": mean}

@@ -16,9 +16,10 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from deepwell.model.bnn import Net
 from deepwell.model.deep_gp import DeepGP, Outputs, propagate
 from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
+from deepwell.model.likelihoods import Described, Likelihood
 from deepwell.model.linalg import InverseFactor
 
-SAMPLES_AT_ONCE = 50
+SAMPLES_AT_ONCE, DESCRIBED_AT_ONCE = 50, 5
 
 Functions = tuple[Float[Array, "s n p"], Float[Array, "s n q"]]
 """Mean and variance of f_L under each sample; q is 1 when the outputs share the variance."""
@@ -41,8 +42,15 @@ class Posterior(eqx.Module):
         """f_L at the rows of standardised X."""
 
     @abc.abstractmethod
-    def noise_variance(self) -> Float[Array, "s p"]:
-        """Variance of Gaussian noise under each sample, or one row if all agree."""
+    def likelihoods(self) -> tuple[Likelihood, int | None]:
+        """The likelihood under each sample, stacked along axis 0; or the one of all samples, and None for the axis."""
+
+    def described(self, functions: Functions) -> Described:
+        """p(y | x) under each sample."""
+        found, axis = self.likelihoods()
+        if axis is None:
+            return jax.lax.map(lambda f: found.describe(*f), functions, batch_size=DESCRIBED_AT_ONCE)
+        return jax.lax.map(lambda pair: pair[0].describe(*pair[1]), (found, functions), batch_size=DESCRIBED_AT_ONCE)
 
 
 @final
@@ -68,8 +76,8 @@ class SharedTheta(Posterior):
 
         return jax.lax.map(one, _flat((self.samples, self.noise)), batch_size=SAMPLES_AT_ONCE)
 
-    def noise_variance(self) -> Float[Array, "s p"]:
-        return self.model.likelihood.noise_variance[None]  # type: ignore[attr-defined]
+    def likelihoods(self) -> tuple[Likelihood, int | None]:
+        return self.model.likelihood, None
 
 
 def shared_theta(key: PRNGKeyArray, model: DeepGP, samples: Float[Array, "c s k"]) -> SharedTheta:
@@ -107,8 +115,8 @@ class OwnTheta(Posterior):
         parameters, samples, noise = _flat((self.parameters, self.samples, self.noise))
         return jax.lax.map(one, (parameters, prepared, samples, noise), batch_size=SAMPLES_AT_ONCE)
 
-    def noise_variance(self) -> Float[Array, "s p"]:
-        return jax.vmap(lambda p: self.model(p).likelihood.noise_variance)(_flat(self.parameters))  # type: ignore[attr-defined]
+    def likelihoods(self) -> tuple[Likelihood, int | None]:
+        return jax.vmap(lambda p: self.model(p).likelihood)(_flat(self.parameters)), 0
 
 
 @final
@@ -137,8 +145,8 @@ class Variational(Posterior):
 
         return jax.lax.map(one, _flat(self.noise), batch_size=SAMPLES_AT_ONCE)
 
-    def noise_variance(self) -> Float[Array, "s p"]:
-        return self.model.likelihood.noise_variance[None]  # type: ignore[attr-defined]
+    def likelihoods(self) -> tuple[Likelihood, int | None]:
+        return self.model.likelihood, None
 
 
 @final
@@ -163,8 +171,8 @@ class Networks(Posterior):
         means = jax.lax.map(lambda p: self.net(p)(X), _flat(self.parameters), batch_size=SAMPLES_AT_ONCE)
         return means, jnp.zeros_like(means[..., :1])
 
-    def noise_variance(self) -> Float[Array, "s p"]:
-        return jax.vmap(lambda p: self.net(p).likelihood.noise_variance)(_flat(self.parameters))
+    def likelihoods(self) -> tuple[Likelihood, int | None]:
+        return jax.vmap(lambda p: self.net(p).likelihood)(_flat(self.parameters)), 0
 
 
 def _flat(tree: PyTree) -> PyTree:

@@ -25,23 +25,27 @@ from deepwell.model.linalg import MAX_RETRIES
 if TYPE_CHECKING:
     from deepwell.interfaces.fitted import FittedModel
 
-KIND, FORMAT = "model", 2
+KIND, FORMAT = "model", 3
 LARGEST_NUMBER = 2**31
 """No whole number in the description of a posterior is larger."""
 LARGEST_SIDE = 2**14
 """Inducing inputs of a layer that are accepted: their kernel matrix has this many rows and columns."""
+LIKELIHOODS: tuple[type[eqx.Module], ...] = (
+    likelihoods.Gaussian, likelihoods.StudentT, likelihoods.HeteroscedasticGaussian, likelihoods.Poisson,
+    likelihoods.RobustMax, likelihoods.Softmax, likelihoods.ProbitBernoulli, likelihoods.LogitBernoulli,
+)  # fmt: skip
 _KNOWN: tuple[type[eqx.Module], ...] = (
     posteriors.SharedTheta, posteriors.OwnTheta, posteriors.Variational, posteriors.Networks, GaussianOutputs, Net,
-    DeepGP, Layer, likelihoods.Gaussian, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
+    DeepGP, Layer, *LIKELIHOODS, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
     kernels.Linear, kernels.Sum, kernels.Product, *kernels.STATIONARY.values(),
 )  # fmt: skip
 CLASSES = {cls.__name__: cls for cls in _KNOWN}
 PLAIN = (
     "feature_names", "named", "target_names", "single_target", "preset", "seed", "num_rows", "trace", "refused_moves",
-    "refused_updates", "jitter_retries", "jitter_grew", "feature_types", "seconds",
+    "refused_updates", "jitter_retries", "jitter_grew", "feature_types", "seconds", "classes",
 )  # fmt: skip
 
-LATER = ("jitter_grew", "feature_types")
+LATER = ("jitter_grew", "feature_types", "classes")
 """Parts that early files lack."""
 
 NAMES, FLAGS, COUNTS = (
@@ -74,7 +78,7 @@ def load(path: str | Path) -> "FittedModel":
     from deepwell.interfaces.fitted import FittedModel
 
     path = Path(path)
-    described, tensors = read_container(path, KIND, (1, FORMAT))
+    described, tensors = read_container(path, KIND, (1, 2, FORMAT))
     try:
         if described["format"] == 1:
             described["posterior"] = _posterior_of_format_1(described["model"])
@@ -83,7 +87,8 @@ def load(path: str | Path) -> "FittedModel":
             Scaling(*(tensors[f"{name}.{part}"] for part in Scaling._fields)) for name in ("x_scaling", "y_scaling")
         )
         plain = {name: _tuples(described[name]) for name in PLAIN if name not in LATER or name in described}
-        settings = make_settings(**{name: _tuples(value) for name, value in described["settings"].items()})
+        chosen = {name: _tuples(value) for name, value in described["settings"].items()}
+        settings = make_settings(**{"likelihood": "gaussian", **chosen})  # early files do not name it
         model = FittedModel(posterior=posterior, settings=settings, x_scaling=x_scaling, y_scaling=y_scaling, **plain)
         _require_sound(model)
     except Exception as error:  # a hostile file may fail in any way, and all of them mean one thing
@@ -130,15 +135,28 @@ def _require_sound(model: "FittedModel") -> None:
     if model.single_target and targets != 1:
         raise ValueError("one target cannot have several names")
     posterior = model.posterior
+    if model.classes is not None:
+        _require_classes(model.classes)
     dtype = jax.tree.leaves(posterior)[0].dtype
     rows = jax.ShapeDtypeStruct((2, inputs), dtype)
     means, variances = jax.eval_shape(lambda p, X: p.functions(p.prepare(), X), posterior, rows)
-    noise = jax.eval_shape(lambda p: p.noise_variance(), posterior)
     samples = math.prod(posterior.draws)
-    if means.shape != (samples, 2, targets) or variances.shape not in ((samples, 2, 1), (samples, 2, targets)):
-        raise ValueError(f"predictions would have shape {means.shape}")
-    if noise.shape not in ((1, targets), (samples, targets)):
-        raise ValueError(f"noise would have shape {noise.shape}")
+    latents = posterior.likelihoods()[0].num_latents(targets)
+    if means.shape != (samples, 2, latents) or variances.shape not in ((samples, 2, 1), (samples, 2, latents)):
+        raise ValueError(f"functions would have shape {means.shape}")
+    described = jax.eval_shape(lambda p, f: p.described(f), posterior, (means, variances))
+    wanted = (samples, 2, len(model.classes)) if model.classes is not None else (samples, 2, targets)
+    if jax.tree.leaves(described)[0].shape[:3] != wanted or isinstance(described, likelihoods.Probabilities) != (
+        model.classes is not None
+    ):
+        raise ValueError("predictions would not have the shape of the target")
+
+
+def _require_classes(classes: Any) -> None:
+    if not isinstance(classes, tuple) or len(classes) < 2 or len(set(classes)) < len(classes):
+        raise ValueError("classes must be two or more different labels")
+    if not all(isinstance(label, str | bool | int | float) for label in classes):
+        raise ValueError("classes must be text or numbers")
 
 
 def _posterior_of_format_1(model: dict[str, Any]) -> dict[str, Any]:

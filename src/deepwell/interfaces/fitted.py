@@ -1,6 +1,6 @@
 """A fitted model: predictions in the user's units, and what is known about the fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from deepwell.data.scaling import Scaling
 from deepwell.data.tables import align_columns, check_columns, is_frame, to_matrix
 from deepwell.inference.posteriors import Posterior, Variational
 from deepwell.interfaces.settings import Settings
+from deepwell.model.likelihoods import Described
+from deepwell.predict.classes import ClassProbabilities
 from deepwell.predict.diagnostics import Diagnosis, diagnose
-from deepwell.predict.mixture import Mixture
-from deepwell.predict.posterior import components
+from deepwell.predict.posterior import descriptions, functions
+from deepwell.predict.prediction import Prediction, prediction
 
 FARTHEST = 1e15
 """Standardised inputs are cut here: farther ones would overflow float32, and all are equally far from the data."""
@@ -46,28 +48,42 @@ class FittedModel:
     """What each column of X held before it was converted."""
     jitter_grew: tuple[int, ...] = ()
     """For each layer, in how many iterations the factorisation of K_ZZ needed more than the usual jitter."""
+    classes: tuple[Any, ...] | None = None
+    """The labels, if y is a class."""
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictive mean, and standard deviation if asked, shaped like y; block by block of rows."""
-        parts = [(block.mean, block.std if return_std else None) for block in self.predict_blocks(X)]
+        """Predictive mean, and standard deviation if asked, shaped like y, block by block of rows; of classes the most
+        probable one."""
+        if self.classes is not None:
+            if return_std:
+                raise InputError("classes have no standard deviation: use predict_proba or predict_dist")
+            return np.asarray(self.classes)[np.argmax(self.predict_proba(X), -1)]
+        parts = [(block.mean, block.std if return_std else None) for block in self.predict_blocks(X)]  # type: ignore[union-attr]
         mean = np.concatenate([mean for mean, _ in parts])
         if not return_std:
             return mean
         return mean, np.concatenate([std for _, std in parts if std is not None])
 
-    def predict_dist(self, X: Any) -> Mixture:
-        """The full predictive distribution of every row; it holds 8 bytes a row and posterior sample.
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of ``classes``, (rows, classes)."""
+        if self.classes is None:
+            raise InputError(f"probabilities of classes are not to be had: {self.target_names[0]!r} is a number")
+        found = self.predict_dist(X)
+        assert isinstance(found, ClassProbabilities)
+        return found.probabilities
 
-        For tables larger than that allows, ``predict_blocks`` yields the same block by block.
+    def predict_dist(self, X: Any) -> Prediction:
+        """The full predictive distribution of every row: a ``Mixture``, a ``CountMixture`` or ``ClassProbabilities``.
+
+        With Gaussian noise it holds 8 bytes a row and posterior sample. For tables larger than that allows,
+        ``predict_blocks`` yields the same block by block.
         """
-        blocks = list(components(self.posterior, self._standardised(X)))
-        means, variances = (np.concatenate([block[part] for block in blocks], axis=1) for part in (0, 1))
-        return self._mixture(means, variances, blocks[0][2])
+        return self._prediction(descriptions(self.posterior, self._standardised(X)))
 
-    def predict_blocks(self, X: Any) -> Iterator[Mixture]:
+    def predict_blocks(self, X: Any) -> Iterator[Prediction]:
         """The predictive distribution of consecutive blocks of rows."""
-        for means, variances, noise in components(self.posterior, self._standardised(X)):
-            yield self._mixture(means, variances, noise)
+        for block in descriptions(self.posterior, self._standardised(X)):
+            yield self._prediction([block])
 
     def save(self, path: str | Path) -> None:
         """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle."""
@@ -79,7 +95,7 @@ class FittedModel:
         """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
         if isinstance(self.posterior, Variational):
             raise InputError(f"{self.settings.inference} has no chains, so there is nothing to diagnose")
-        means = np.concatenate([m for m, _, _ in components(self.posterior, self._standardised(X))], axis=1)
+        means = np.concatenate([mean for mean, _ in functions(self.posterior, self._standardised(X))], axis=1)
         return diagnose(means.reshape(*self.posterior.draws, -1))
 
     def troubles(self, least_share: float = 0.0) -> str:
@@ -104,8 +120,8 @@ class FittedModel:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
         return "; ".join(found)
 
-    def _mixture(self, means: np.ndarray, variances: np.ndarray, noise: np.ndarray) -> Mixture:
-        return Mixture(means, variances, noise, self.y_scaling, self.single_target)
+    def _prediction(self, blocks: Iterable[Described]) -> Prediction:
+        return prediction(blocks, self.y_scaling, self.single_target, self.classes)
 
     def _standardised(self, X: Any) -> np.ndarray:
         if self.named and is_frame(X):

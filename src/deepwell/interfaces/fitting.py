@@ -16,14 +16,16 @@ import numpy as np
 
 from deepwell.data.errors import InputError
 from deepwell.data.rows import Rows, to_rows
-from deepwell.data.scaling import Scaling, fit_scaling
-from deepwell.data.tables import column_types, is_frame, to_matrices
+from deepwell.data.scaling import Scaling, input_scaling
+from deepwell.data.tables import column_types, is_frame, require_same_rows, to_matrix
+from deepwell.data.targets import Targets
 from deepwell.inference.run import Progress, Result, Stopped, run, run_group
 from deepwell.interfaces.checkpoints import checkpointing, column_digests
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.interrupting import Interrupted, watching
 from deepwell.interfaces.memory import explaining_memory
 from deepwell.interfaces.progress import reporting
+from deepwell.interfaces.reading import make_likelihood, read_targets, target_scaling, union_of_classes, with_likelihood
 from deepwell.interfaces.settings import Settings, make_settings
 from deepwell.interfaces.starting import checked_start, make_problem, with_shape_of
 
@@ -48,6 +50,7 @@ def fit(
     *,
     preset: str = "default",
     seed: int = 0,
+    classes: Sequence[Any] | None = None,
     init: Any = None,
     checkpoint: str | Path | None = None,
     every: float | None = None,
@@ -57,24 +60,30 @@ def fit(
 ) -> FittedModel:
     """Fit a deep GP to inputs X (rows, columns) and targets y (rows,) or (rows, targets).
 
-    ``settings`` replace those of the preset (``deepwell.Settings`` lists them). The same seed gives the
-    same result. ``init`` is a fitted model, or a fitted estimator, whose units, hyperparameters and inducing outputs
-    the fit starts from, whatever method found them. ``progress(phase, done, total, log_likelihood)`` is called after
-    every chunk of iterations; ``verbose`` shows a bar.
+    y is numbers, counts or, one column of them, classes, as ``likelihood`` says; ``classes`` are the labels in the
+    order wanted, if it is not the sorted one, or if some may be missing from y. ``settings`` replace those of the
+    preset (``deepwell.Settings`` lists them). The same seed gives the same result. ``init`` is a fitted model, or a
+    fitted estimator, whose units, hyperparameters and inducing outputs the fit starts from, whatever method found
+    them. ``progress(phase, done, total, log_likelihood)`` is called after every chunk of iterations; ``verbose``
+    shows a bar.
 
     ``checkpoint`` is a folder: the state of the fit is written there every so many seconds (60), and the same call
     goes on from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
     carries the model of the samples drawn so far, if there are any.
     """
     source = checked_start(init)
-    chosen = make_settings(preset, **(settings if source is None else with_shape_of(source, settings)))
+    if source is not None:
+        settings, classes = with_shape_of(source, settings), classes if classes is not None else source.classes
+    chosen = make_settings(preset, **settings)
     started = time.perf_counter()
-    prepared = _prepare(X, y, chosen, checked_seed(seed), source)
+    targets = read_targets(y, chosen, classes)
+    chosen = with_likelihood(chosen, targets)
+    prepared = _prepare(X, y, targets, chosen, checked_seed(seed), source)
 
     def fitted_by_now(result: Result) -> FittedModel:
         return _fitted(prepared, result, chosen, preset, time.perf_counter() - started)
 
-    identity = partial(_identity, X, y, chosen, prepared)
+    identity = partial(_identity, X, targets, chosen, prepared)
     try:
         with (
             watching() as watch,
@@ -99,20 +108,29 @@ def fit_group(
     seeds: Sequence[int],
     *,
     preset: str = "default",
+    classes: Sequence[Any] | None = None,
     verbose: bool = False,
     **settings: Any,
 ) -> list[FittedModel]:
     """Fit tables of one shape, such as splits of one table, as one program; one by one if their shapes differ.
 
-    The seconds of each model are those of the group, shared out evenly.
+    If y is a class, all models know all classes. The seconds of each model are those of the group, shared out evenly.
     """
     chosen = make_settings(preset, **settings)
     started = time.perf_counter()
-    members = [_prepare(X, y, chosen, checked_seed(seed), None) for (X, y), seed in zip(tables, seeds, strict=True)]
+    if classes is None:
+        classes = union_of_classes([y for _, y in tables], chosen)
+    targets = [read_targets(y, chosen, classes) for _, y in tables]
+    chosen = with_likelihood(chosen, targets[0])
+    members = [
+        _prepare(X, y, target, chosen, checked_seed(seed), None)
+        for (X, y), target, seed in zip(tables, targets, seeds, strict=True)
+    ]
     shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), _config(chosen, m)) for m in members}
     if len(shapes) > 1 or len(members) == 1:
         pairs = zip(tables, seeds, strict=True)
-        return [fit(*table, preset=preset, seed=seed, verbose=verbose, **settings) for table, seed in pairs]
+        options = {"preset": preset, "classes": classes, "verbose": verbose, **settings}
+        return [fit(*table, seed=seed, **options) for table, seed in pairs]
     keys = jnp.stack([m.key for m in members])
     problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
     log_unit = float(np.mean([_log_unit(m) for m in members]))
@@ -126,17 +144,18 @@ def fit_group(
     return models
 
 
-def _identity(X: Any, y: Any, chosen: Settings, prepared: Prepared) -> dict[str, Any]:
+def _identity(X: Any, targets: Targets, chosen: Settings, prepared: Prepared) -> dict[str, Any]:
     """Everything that decides the bits of the result."""
     from deepwell import __version__
 
-    inputs, feature_names, targets, target_names = to_matrices(X, y)
+    inputs, feature_names = to_matrix(X, "X")
     start = hashlib.sha256()
     for leaf in jax.tree.leaves(prepared.problem):
         start.update(np.asarray(leaf).tobytes())
     return {
         "rows": len(inputs),
-        "columns": column_digests([*feature_names, *target_names], np.hstack([inputs, targets])),
+        "columns": column_digests([*feature_names, *targets.names], np.hstack([inputs, targets.values])),
+        "classes": [str(label) for label in targets.classes or ()],
         "settings": dataclasses.asdict(chosen),
         "seed": prepared.known["seed"],
         "start": start.hexdigest()[:16],
@@ -147,36 +166,40 @@ def _identity(X: Any, y: Any, chosen: Settings, prepared: Prepared) -> dict[str,
     }
 
 
-def _prepare(X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | None) -> Prepared:
-    inputs, feature_names, targets, target_names = to_matrices(X, y)
+def _prepare(X: Any, y: Any, targets: Targets, chosen: Settings, seed: int, init: FittedModel | None) -> Prepared:
+    inputs, feature_names = to_matrix(X, "X")
+    require_same_rows(inputs, targets.values)
     rng = np.random.default_rng([STREAM, seed])
-    scalings = (fit_scaling(inputs), fit_scaling(targets)) if init is None else (init.x_scaling, init.y_scaling)
+    scalings = (
+        (input_scaling(inputs, chosen.input_scaling), target_scaling(targets, chosen))
+        if init is None
+        else (init.x_scaling, init.y_scaling)
+    )
     known = {
         "x_scaling": scalings[0],
         "y_scaling": scalings[1],
         "feature_names": tuple(feature_names),
         "feature_types": column_types(X),
         "named": is_frame(X),
-        "target_names": tuple(target_names),
+        "target_names": tuple(targets.names),
+        "classes": targets.classes,
         "single_target": np.ndim(y) == 1,
         "seed": seed,
         "num_rows": len(inputs),
     }
     if init is not None:
         _check_same_columns(known, init)
-    standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets), strict=True))
-    problem = make_problem(rng, standard_X, targets.shape[1], chosen, init)
+    standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets.values), strict=True))
+    problem = make_problem(rng, standard_X, standard_y, chosen, make_likelihood(chosen, targets), init)
     key = jax.random.key(int(rng.integers(2**32)))
     return Prepared(known, key, problem, to_rows(rng, standard_X, standard_y))
 
 
 def _check_same_columns(known: dict[str, Any], init: FittedModel) -> None:
-    for what in ("feature_names", "target_names"):
-        if known[what] != getattr(init, what):
-            raise InputError(
-                f"init was fitted with {what.replace('_', ' ')} {', '.join(getattr(init, what))}, "
-                f"but this table has {', '.join(known[what])}"
-            )
+    for what in ("feature_names", "target_names", "classes"):
+        theirs, ours = (", ".join(str(name) for name in names or ()) for names in (getattr(init, what), known[what]))
+        if theirs != ours:
+            raise InputError(f"init was fitted with {what.replace('_', ' ')} {theirs}, but this table has {ours}")
 
 
 def _config(chosen: Settings, prepared: Prepared) -> Any:

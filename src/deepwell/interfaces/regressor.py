@@ -1,112 +1,39 @@
 """``DeepGPRegressor``: scikit-learn's contract over ``deepwell.fit``."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from deepwell.data.errors import InputError
 from deepwell.data.tables import is_frame, to_matrix
-from deepwell.interfaces.fitting import fit
-from deepwell.predict.mixture import Mixture
+from deepwell.interfaces.estimators import DeepGPEstimator
+from deepwell.interfaces.settings import COUNTS, NUMBERS
 
 
-class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class DeepGPRegressor(MultiOutputMixin, RegressorMixin, DeepGPEstimator):
     """Deep Gaussian process regression with a sampled posterior.
 
-    A parameter left at None takes its value from ``preset``: "default", "best", "paper" or "quick".
-    ``deepwell.Settings`` says what each one means; ``n_`` here is ``num_`` there. ``fixed`` names
-    parameters that stay at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder
-    from which an interrupted fit goes on, ``random_state`` an int, a RandomState or None.
+    ``likelihood`` is "gaussian" (the default), "student-t" for data with outliers, "heteroscedastic" for noise that
+    changes with the inputs, or "poisson" for counts. A parameter left at None takes its value from ``preset``:
+    "default", "best", "paper" or "quick"; ``deepwell.Settings`` says what each one means, ``n_`` here is ``num_``
+    there. ``fixed`` names parameters that stay at their start, ``init`` is a fitted model or estimator to start from,
+    ``checkpoint`` a folder from which an interrupted fit goes on, ``random_state`` an int, a RandomState or None.
 
     After ``fit``: ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
     """
 
-    def __init__(
-        self,
-        depth: int | None = None,
-        width: Any = None,
-        n_inducing: Any = None,
-        kernel: Any = None,
-        inference: str | None = None,
-        objective: str | None = None,
-        preset: str = "default",
-        n_chains: int | None = None,
-        burn_in: int | None = None,
-        n_samples: int | None = None,
-        spacing: int | None = None,
-        batch_size: int | None = None,
-        window_size: int | None = None,
-        inner_samples: int | None = None,
-        priors: bool | None = None,
-        learning_rate: float | None = None,
-        step_size: float | None = None,
-        friction: float | None = None,
-        subtract_gradient_noise: bool | None = None,
-        fixed: Any = None,
-        n_variance_inducing: Any = None,
-        hidden_units: Any = None,
-        dsvi_start: int | None = None,
-        init: Any = None,
-        checkpoint: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.depth = depth
-        self.width = width
-        self.n_inducing = n_inducing
-        self.kernel = kernel
-        self.inference = inference
-        self.objective = objective
-        self.preset = preset
-        self.n_chains = n_chains
-        self.burn_in = burn_in
-        self.n_samples = n_samples
-        self.spacing = spacing
-        self.batch_size = batch_size
-        self.window_size = window_size
-        self.inner_samples = inner_samples
-        self.priors = priors
-        self.learning_rate = learning_rate
-        self.step_size = step_size
-        self.friction = friction
-        self.subtract_gradient_noise = subtract_gradient_noise
-        self.fixed = fixed
-        self.n_variance_inducing = n_variance_inducing
-        self.hidden_units = hidden_units
-        self.dsvi_start = dsvi_start
-        self.init = init
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
-
     def fit(self, X: Any, y: Any) -> "DeepGPRegressor":
         """Fit to X (rows, columns) and y (rows,) or (rows, targets)."""
+        likelihood = "gaussian" if self.likelihood is None else self.likelihood
+        if likelihood not in (*NUMBERS, *COUNTS):
+            raise InputError(f"likelihood={likelihood!r} is no regression: choose from {', '.join(NUMBERS + COUNTS)}")
         if is_frame(X):
             to_matrix(X, "X")  # an error that names the column, where scikit-learn's does not
         inputs, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        settings = {
-            name.replace("n_", "num_", 1) if name.startswith("n_") else name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("preset", "init", "checkpoint", "random_state", "verbose")
-        }
-        if hasattr(self, "feature_names_in_"):
-            import pandas as pd
-
-            inputs = pd.DataFrame(inputs, columns=self.feature_names_in_)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.model_ = fit(
-            inputs,
-            targets.astype(np.float64),
-            preset=self.preset,
-            seed=seed,
-            init=self.init,
-            checkpoint=self.checkpoint,
-            verbose=bool(self.verbose),
-            **settings,
-        )
+        self._fit(inputs, targets.astype(np.float64), likelihood)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -114,21 +41,7 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         inputs = self._validated(X)
         return self.model_.predict(inputs, return_std=return_std)
 
-    def predict_dist(self, X: Any) -> Mixture:
-        """The full predictive distribution."""
-        inputs = self._validated(X)
-        return self.model_.predict_dist(inputs)
-
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draws of y of shape (rows, [targets,] n_samples), as scikit-learn's GP regressor gives them."""
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return np.moveaxis(self.predict_dist(X).sample(n_samples, seed), 0, -1)
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to one ``.deepwell`` file, which ``deepwell.load`` reads."""
-        check_is_fitted(self, "model_")
-        self.model_.save(path)
-
-    def _validated(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "model_")
-        return validate_data(self, X, dtype=np.float64, reset=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepwell.data.errors import InputError
+from deepwell.data.scaling import INPUT_SCALINGS
 from deepwell.inference.methods import METHODS, SAMPLES_THETA, SHARE_THETA, VARIATIONAL
 from deepwell.inference.problem import Config
 from deepwell.inference.sghmc import Dynamics
@@ -15,6 +16,9 @@ from deepwell.model.kernels import KERNEL_NAMES, make_kernel
 from deepwell.model.priors import Priors
 
 INFERENCE = tuple(METHODS)
+NUMBERS, COUNTS = ("gaussian", "student-t", "heteroscedastic"), ("poisson",)
+CLASSES = ("robust-max", "softmax", "bernoulli", "bernoulli-logit")
+LIKELIHOODS = (*NUMBERS, *COUNTS, *CLASSES, "classes")
 WIDEST_BY_DEFAULT = 30
 INDUCING_SCALE = 0.4
 """Scale of the prior of inducing inputs around their start, up to 1,000 rows; it grows with the rows beyond."""
@@ -32,10 +36,17 @@ class Settings:
     """Number of GP layers; 1 is a sparse GP."""
     width: int | tuple[int, ...] | None = None
     """Outputs of each hidden layer, or one number a layer; None: as many as inputs, 2 to 30."""
+    input_scaling: str | None = None
+    """``columns``: each input by its own standard deviation; ``together``: all by one, as suits pixels and bits;
+    None: together if there are 32 or more and all have the same minimum."""
     num_inducing: int | tuple[int, ...] = 100
     """Inducing points of each layer, or one number a layer."""
     kernel: str | tuple[str, ...] = "se"
     """se, matern12, matern32, matern52 or linear, joined by + and *; or one such a layer."""
+    likelihood: str | None = None
+    """gaussian, student-t or heteroscedastic for numbers, poisson for counts, robust-max, softmax, bernoulli or
+    bernoulli-logit for classes; None: classes if y is text or truth values, else gaussian. ``classes`` leaves the
+    choice among those of classes to the number of classes: bernoulli for two, robust-max for more (softmax in bnn)."""
     inference: str = "sghmc"
     """sghmc, sghmc-naive, mcem, sghmc-bayes, dsvi, dsvi-decoupled, bnn or nuts."""
     objective: str | None = None
@@ -100,7 +111,6 @@ class Settings:
             kernels=_per_layer("kernel", self.kernel, self.depth),
             hidden_variance=self.hidden_variance,
             output_variance=self.output_variance,
-            noise_variance=self.noise_variance,
             jitter=self.jitter,
         )
 
@@ -244,6 +254,12 @@ def _check(s: Settings) -> None:
         raise InputError(f"jitter={s.jitter!r} must lie between 0 and 1")
     if s.inference not in INFERENCE:
         raise InputError(f"unknown inference {s.inference!r}: choose from {', '.join(INFERENCE)}")
+    if s.input_scaling is not None and s.input_scaling not in INPUT_SCALINGS:
+        raise InputError(f"unknown input_scaling {s.input_scaling!r}: choose from {', '.join(INPUT_SCALINGS)}")
+    if s.likelihood is not None and s.likelihood not in LIKELIHOODS:
+        raise InputError(f"unknown likelihood {s.likelihood!r}: choose from {', '.join(LIKELIHOODS)}")
+    if s.likelihood == "robust-max" and s.inference == "bnn":
+        raise InputError("likelihood='robust-max' has no gradient for bnn to follow: use softmax")
     if s.dsvi_start and s.inference not in SHARE_THETA:
         raise InputError(f"dsvi_start is for {', '.join(SHARE_THETA)}, not for {s.inference}")
     if not isinstance(s.hidden_units, tuple):

@@ -17,8 +17,9 @@ from deepwell.model.deep_gp import DeepGP, Outputs, split_parameters
 from deepwell.model.gaussian_outputs import FIRST_INNER_VARIANCE, Belief, GaussianOutputs, initial_belief
 from deepwell.model.initialise import initial_model, variance_inputs
 from deepwell.model.layers import Layer
+from deepwell.model.likelihoods import Likelihood
 
-SHAPE = ("depth", "width", "num_inducing", "kernel", "hidden_units")
+SHAPE = ("depth", "width", "num_inducing", "kernel", "hidden_units", "likelihood")
 
 
 class Found(NamedTuple):
@@ -47,16 +48,21 @@ def with_shape_of(init: FittedModel, settings: dict[str, Any]) -> dict[str, Any]
 
 
 def make_problem(
-    rng: np.random.Generator, X: np.ndarray, num_outputs: int, settings: Settings, init: FittedModel | None
+    rng: np.random.Generator,
+    X: np.ndarray,
+    y: np.ndarray,
+    settings: Settings,
+    likelihood: Likelihood,
+    init: FittedModel | None,
 ) -> Problem | NetProblem:
-    """The problem that the chosen method solves, for standardised X."""
+    """The problem that the chosen method solves, for standardised X and y."""
     if settings.inference == "nuts":
         _require_blackjax()
     if settings.inference == "bnn":
-        return NetProblem(_first_nets(rng, X.shape[1], num_outputs, settings, init))
+        return NetProblem(_first_nets(rng, X.shape[1], y.shape[1], settings, likelihood, init))
     decoupled = settings.inference == "dsvi-decoupled"
     if init is None:
-        model = initial_model(rng, X, num_outputs, settings.architecture(X.shape[1]))
+        model = initial_model(rng, X, y.shape[1], likelihood, settings.architecture(X.shape[1]))
         outputs, belief = jax.tree.map(lambda v: v[None], model.zero_outputs()), None
     else:
         model, outputs, belief = _found(init)
@@ -100,14 +106,19 @@ def _require_blackjax() -> None:
 
 
 def _first_nets(
-    rng: np.random.Generator, num_inputs: int, num_outputs: int, settings: Settings, init: FittedModel | None
+    rng: np.random.Generator,
+    num_inputs: int,
+    num_targets: int,
+    settings: Settings,
+    likelihood: Likelihood,
+    init: FittedModel | None,
 ) -> Net:
     if init is not None:
         if not isinstance(init.posterior, Networks):
             raise InputError(f"bnn cannot start from a model fitted by {init.settings.inference}")
         return jax.vmap(init.posterior.net)(init.posterior.parameters[:, -1])
     keys = jax.random.split(jax.random.key(int(rng.integers(2**32))), settings.num_chains)
-    sizes = num_inputs, num_outputs, settings.hidden_units, settings.noise_variance
+    sizes = num_inputs, num_targets, settings.hidden_units, likelihood
     return jax.vmap(lambda key: initial_net(key, *sizes))(keys)
 
 

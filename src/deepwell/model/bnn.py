@@ -1,4 +1,4 @@
-"""A Bayesian neural net: tanh layers and Gaussian noise, with priors that make it a prior over functions."""
+"""A Bayesian neural net: tanh layers, with priors on the weights that make it a prior over functions."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deepwell.model.likelihoods import Gaussian
+from deepwell.model.likelihoods import Likelihood
 from deepwell.model.linalg import matmul
 
 
@@ -23,7 +23,7 @@ class Net(eqx.Module):
 
     weights: tuple[Float[Array, "_ _"], ...]
     biases: tuple[Float[Array, " _"], ...]
-    likelihood: Gaussian
+    likelihood: Likelihood
 
     def __call__(self, X: Float[Array, "n d"]) -> Float[Array, "n p"]:
         h = X
@@ -38,14 +38,14 @@ class Net(eqx.Module):
 
 
 def initial_net(
-    key: PRNGKeyArray, num_inputs: int, num_outputs: int, hidden_units: tuple[int, ...], noise_variance: float
+    key: PRNGKeyArray, num_inputs: int, num_targets: int, hidden_units: tuple[int, ...], likelihood: Likelihood
 ) -> Net:
     """Weights drawn from their prior, biases zero."""
-    sizes = (num_inputs, *hidden_units, num_outputs)
+    sizes = (num_inputs, *hidden_units, likelihood.num_latents(num_targets))
     keys = jax.random.split(key, len(sizes) - 1)
     shapes = list(itertools.pairwise(sizes))
     return Net(
         weights=tuple(jax.random.normal(k, shape, float) for k, shape in zip(keys, shapes, strict=True)),
         biases=tuple(jnp.zeros((size,), float) for size in sizes[1:]),
-        likelihood=Gaussian(jnp.full((num_outputs,), math.log(noise_variance), float)),
+        likelihood=likelihood,
     )

@@ -96,7 +96,7 @@ def log_likelihood(
 
 def row_log_density(model: DeepGP, last: Moments, y: Float[Array, "n p"], objective: Objective) -> Float[Array, " n"]:
     """E log p(y | f_L) or log E p(y | f_L) of each row over f_L ~ N(last)."""
-    mean, variance = last[0], jnp.broadcast_to(last[1], y.shape)
+    mean, variance = last[0], jnp.broadcast_to(last[1], last[0].shape)
     if objective == "expected":
         return model.likelihood.variational_expectations(mean, variance, y)
     return model.likelihood.predict_log_density(mean, variance, y)
@@ -138,7 +138,7 @@ def split_parameters(model: DeepGP, fixed: Sequence[str] = ()) -> tuple[DeepGP, 
     """Split a model into theta, the free arrays, and constants; ``equinox.combine`` puts them together.
 
     ``fixed`` are patterns over parameter names such as ``layers.0.kernel.log_variance`` or
-    ``likelihood.*``; principal directions are always constants.
+    ``likelihood.*``; principal directions and the offset of counts are always constants.
     """
     names = parameter_names(model)
     for pattern in fixed:
@@ -163,4 +163,4 @@ def _path_name(path: tuple) -> str:
 
 
 def _is_constant(name: str) -> bool:
-    return name.endswith(".mean.directions")  # of a PrincipalProjection
+    return name.endswith((".mean.directions", "likelihood.offset"))  # of a PrincipalProjection, of Poisson

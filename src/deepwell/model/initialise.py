@@ -10,7 +10,7 @@ import numpy as np
 from deepwell.model.deep_gp import DeepGP
 from deepwell.model.kernels import make_kernel
 from deepwell.model.layers import Layer
-from deepwell.model.likelihoods import Gaussian
+from deepwell.model.likelihoods import Likelihood
 from deepwell.model.linalg import default_jitter
 from deepwell.model.means import Identity, Mean, PaddedIdentity, PrincipalProjection, Zero
 
@@ -25,7 +25,6 @@ class Architecture(NamedTuple):
     kernels: tuple[str, ...]
     hidden_variance: float
     output_variance: float
-    noise_variance: float
     lengthscale: float = 1.0  # times the square root of the layer's input dimension
     jitter: float | None = None
 
@@ -34,13 +33,16 @@ class Architecture(NamedTuple):
         return len(self.widths) + 1
 
 
-def initial_model(rng: np.random.Generator, X: np.ndarray, num_outputs: int, architecture: Architecture) -> DeepGP:
+def initial_model(
+    rng: np.random.Generator, X: np.ndarray, num_targets: int, likelihood: Likelihood, architecture: Architecture
+) -> DeepGP:
     """A deep GP for standardised inputs X: every hidden layer close to its mean function.
 
     Inducing inputs of the first layer are k-means centres of X; deeper ones are these centres passed
     through the mean functions.
     """
     jitter = default_jitter() if architecture.jitter is None else architecture.jitter
+    num_outputs = likelihood.num_latents(num_targets)
     largest = max(architecture.num_inducing)
     centres = kmeans(rng, X, largest)
     layers = []
@@ -63,8 +65,7 @@ def initial_model(rng: np.random.Generator, X: np.ndarray, num_outputs: int, arc
         )
         if not last:
             running, Z = np.asarray(mean(jnp.asarray(running))), np.asarray(mean(jnp.asarray(Z)))
-    noise = jnp.asarray(np.full(num_outputs, math.log(architecture.noise_variance)), float)
-    return DeepGP(tuple(layers), Gaussian(noise))
+    return DeepGP(tuple(layers), likelihood)
 
 
 def variance_inputs(

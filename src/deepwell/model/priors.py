@@ -29,6 +29,7 @@ class Priors(NamedTuple):
     lengthscale: LogNormal = LogNormal(1.0, 0.5)
     variance: LogNormal = LogNormal(0.3, 1.0)
     noise: LogNormal = LogNormal(0.05, 1.0)
+    excess_degrees: LogNormal = LogNormal(4.0, 1.0)
     inducing_scale: float = 0.4
 
 
@@ -48,6 +49,8 @@ def log_prior(parameters: PyTree, start: PyTree, priors: Priors) -> Float[Array,
             terms.append(priors.variance.log_density_of_log(leaf))
         elif name == "log_noise_variance":
             terms.append(priors.noise.log_density_of_log(leaf))
+        elif name == "log_excess_degrees":
+            terms.append(priors.excess_degrees.log_density_of_log(leaf))
         elif name in ("inducing_inputs", "variance_inputs"):
             terms.append(-0.5 * jnp.sum(((leaf - begun) / priors.inducing_scale) ** 2))
-    return jnp.sum(jnp.stack(terms))
+    return jnp.sum(jnp.stack(terms)) if terms else jnp.zeros(())

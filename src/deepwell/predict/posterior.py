@@ -1,20 +1,23 @@
-"""The components of a prediction: what each posterior sample says of each row."""
+"""What each posterior sample says of each row, computed in blocks of rows."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from deepwell.inference.compiling import quick_jit
 from deepwell.inference.posteriors import Functions, Posterior
+from deepwell.model.likelihoods import Described
 
 ROWS_PER_BLOCK = 512
 
 
 @quick_jit
-def _prepare(posterior: Posterior) -> tuple[PyTree, Float[Array, "s p"]]:
-    return posterior.prepare(), posterior.noise_variance()
+def _prepare(posterior: Posterior) -> PyTree:
+    return posterior.prepare()
 
 
 @quick_jit
@@ -22,14 +25,32 @@ def _functions(posterior: Posterior, prepared: PyTree, X: Float[Array, "n d"]) -
     return posterior.functions(prepared, X)
 
 
-def components(posterior: Posterior, X: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Means and variances of the noise-free function, and noise variances, block of rows by block, for standardised X.
+@quick_jit
+def _described(posterior: Posterior, functions: Functions) -> Described:
+    return posterior.described(functions)
 
-    Every block has the same shape, the last one padded, so that no row's result depends on the others.
-    """
-    prepared, noise = _prepare(posterior)
+
+def functions(posterior: Posterior, X: np.ndarray) -> Iterator[Functions]:
+    """Means and variances of the latent functions, block of rows by block, for standardised X."""
+    for values, count in _blocks(posterior, X):
+        yield _first_rows(values, count)
+
+
+def descriptions(posterior: Posterior, X: np.ndarray) -> Iterator[Described]:
+    """p(y | x) under every sample, block of rows by block, for standardised X."""
+    for values, count in _blocks(posterior, X):
+        yield _first_rows(_described(posterior, values), count)
+
+
+def _blocks(posterior: Posterior, X: np.ndarray) -> Iterator[tuple[Functions, int]]:
+    """Every block has the same shape, the last one padded, so that no row's result depends on the others."""
+    prepared = _prepare(posterior)
     for start in range(0, len(X), ROWS_PER_BLOCK):
         block = X[start : start + ROWS_PER_BLOCK]
         padded = np.pad(block, ((0, ROWS_PER_BLOCK - len(block)), (0, 0)))
-        means, variances = _functions(posterior, prepared, jnp.asarray(padded, float))
-        yield np.asarray(means)[:, : len(block)], np.asarray(variances)[:, : len(block)], np.asarray(noise)
+        yield _functions(posterior, prepared, jnp.asarray(padded, float)), len(block)
+
+
+def _first_rows(values: Any, count: int) -> Any:
+    """Without the padding: rows are axis 1."""
+    return jax.tree.map(lambda x: np.asarray(x)[:, :count], values)

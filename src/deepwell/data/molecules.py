@@ -1,0 +1,71 @@
+"""Fingerprint bits of molecules, through RDKit, kept in a file so that a machine without RDKit can use them."""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from deepwell.data.errors import InputError
+
+BITS, RADIUS = 512, 2
+FILE = "cep_bits.npz"
+
+
+def fingerprints(smiles: Sequence[str], folder: Path) -> np.ndarray:
+    """Morgan fingerprints, (molecules, 512) of 0 and 1; read from ``folder`` or the cache folder if kept there."""
+    digest = hashlib.sha256("\n".join(smiles).encode()).hexdigest()
+    places = [folder / FILE, _cache_folder() / FILE]
+    for place in places:
+        found = _read(place, digest, len(smiles))
+        if found is not None:
+            return found
+    bits = _compute(smiles)
+    for place in places:
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            partial = place.with_name(f"{os.getpid()}.{FILE}")  # numpy adds .npz to names without it
+            np.savez_compressed(partial, packed=np.packbits(bits, axis=1), digest=np.asarray(digest))
+            partial.replace(place)
+            break
+        except OSError:  # a folder that cannot be written to: the next one, or none
+            continue
+    return bits
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwell"
+
+
+def _read(path: Path, digest: str, count: int) -> np.ndarray | None:
+    """The bits kept in a file, if they are those of these molecules."""
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            if str(kept["digest"]) != digest or kept["packed"].shape != (count, BITS // 8):
+                return None
+            return np.unpackbits(kept["packed"], axis=1)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _compute(smiles: Sequence[str]) -> np.ndarray:
+    try:
+        from rdkit import Chem
+        from rdkit.Chem import rdFingerprintGenerator
+    except ImportError as error:
+        raise InputError(
+            f"fingerprints of molecules need RDKit (pip install 'deepwell[molecules]'), or {FILE}, which a machine "
+            "with RDKit leaves beside cep.csv.gz or in its cache folder"
+        ) from error
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
+    bits = np.zeros((len(smiles), BITS), np.uint8)
+    for row, text in enumerate(smiles):
+        molecule = Chem.MolFromSmiles(text)
+        if molecule is None:
+            raise InputError(f"row {row} holds {text!r}, which is no molecule")
+        bits[row] = generator.GetFingerprintAsNumPy(molecule)
+    return bits

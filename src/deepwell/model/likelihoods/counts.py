@@ -1,0 +1,64 @@
+"""A likelihood of counts 0, 1, 2, ..."""
+
+from typing import NamedTuple, final
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deepwell.model.likelihoods.base import Likelihood, at_nodes, bounded_exp, hermite
+
+NODES = 20
+
+
+class Rates(NamedTuple):
+    """y_j ~ sum_k exp(log_weights_k) Poisson(rates_jk)."""
+
+    rates: Float[Array, "n p k"]
+    log_weights: Float[Array, "1 1 k"]
+
+
+@final
+class Poisson(Likelihood):
+    """p(y | f) = prod_j Poisson(y_j; exp(offset_j + f_j)).
+
+    ``offset``, the logarithm of the mean count, is a constant of the model: latents start, and vary, around zero.
+    """
+
+    offset: Float[Array, " p"]
+
+    def num_latents(self, num_targets: int) -> int:
+        return num_targets
+
+    def log_prob(self, f: Float[Array, "n p"], y: Float[Array, "n p"]) -> Float[Array, " n"]:
+        return jnp.sum(self._log_mass(f[..., None], y)[..., 0], -1)
+
+    def _log_mass(self, f: Float[Array, "n p k"], y: Float[Array, "n p"]) -> Float[Array, "n p k"]:
+        log_rate = self.offset[:, None] + f
+        return y[..., None] * log_rate - bounded_exp(log_rate) - jax.lax.lgamma(y + 1.0)[..., None]
+
+    def predict_mean_and_var(
+        self, mean: Float[Array, "n p"], variance: Float[Array, "n p"]
+    ) -> tuple[Float[Array, "n p"], Float[Array, "n p"]]:
+        """E y = exp(offset + m + v / 2), var y = E y + (E y)^2 (exp v - 1)."""
+        expected = bounded_exp(self.offset + mean + 0.5 * variance)
+        return expected, expected + expected**2 * (bounded_exp(variance) - 1.0)
+
+    def predict_log_density(
+        self, mean: Float[Array, "n p"], variance: Float[Array, "n p"], y: Float[Array, "n p"]
+    ) -> Float[Array, " n"]:
+        nodes, weights = hermite(NODES, mean.dtype)
+        per_node = self._log_mass(at_nodes(mean, variance, nodes), y)
+        return jnp.sum(jax.nn.logsumexp(per_node + jnp.log(weights), -1), -1)
+
+    def variational_expectations(
+        self, mean: Float[Array, "n p"], variance: Float[Array, "n p"], y: Float[Array, "n p"]
+    ) -> Float[Array, " n"]:
+        """y (offset + m) - exp(offset + m + v / 2) - log y!, in closed form."""
+        log_rate = self.offset + mean
+        return jnp.sum(y * log_rate - bounded_exp(log_rate + 0.5 * variance) - jax.lax.lgamma(y + 1.0), -1)
+
+    def describe(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Rates:
+        nodes, weights = hermite(NODES, mean.dtype)
+        latent = at_nodes(mean, jnp.broadcast_to(variance, mean.shape), nodes)
+        return Rates(bounded_exp(self.offset[:, None] + latent), jnp.log(weights)[None, None])
