@@ -51,7 +51,7 @@ class Settings:
     """sghmc, sghmc-naive, mcem, sghmc-bayes, dsvi, dsvi-decoupled, bnn or nuts."""
     objective: str | None = None
     """``predictive``: log E p(y|f) over the last layer; ``expected``: E log p(y|f), the bound of variational
-    inference; None: ``expected`` for dsvi and dsvi-decoupled, ``predictive`` for the others."""
+    inference; None: ``expected`` for dsvi, dsvi-decoupled and for classes, ``predictive`` otherwise."""
     inner_samples: int = 1
     """Propagations through the hidden layers averaged inside the logarithm."""
     priors: bool = True
@@ -116,7 +116,8 @@ class Settings:
 
     def config(self, num_rows: int) -> Config:
         """What the compiled programs need to know."""
-        objective = self.objective or ("expected" if self.inference in VARIATIONAL else "predictive")
+        by_bound = self.inference in VARIATIONAL or self.likelihood in CLASSES
+        objective = self.objective or ("expected" if by_bound else "predictive")
         priors = self.priors or self.inference in SAMPLES_THETA
         return Config(
             method=self.inference,

@@ -89,7 +89,9 @@ def _hidden_mean(X: np.ndarray, width: int) -> Mean:
         return Identity()
     if width > dimension:
         return PaddedIdentity(width)
-    return PrincipalProjection(jnp.asarray(principal_directions(X, width), float))
+    directions = principal_directions(X, width)
+    size = np.sqrt(np.mean((X @ directions) ** 2))  # outputs of mean square one, like standardised inputs
+    return PrincipalProjection(jnp.asarray(directions / (size if size > 0.0 else 1.0), float))
 
 
 def principal_directions(X: np.ndarray, count: int) -> np.ndarray:

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+MANY_INPUTS = 16
+
 
 class LogNormal(NamedTuple):
     """log x ~ N(log median, scale^2)."""
@@ -33,6 +35,12 @@ class Priors(NamedTuple):
     inducing_scale: float = 0.4
 
 
+def _for_inputs(one: LogNormal, count: int) -> LogNormal:
+    """The prior of a lengthscale among many: the median grows as sqrt(count); beyond 16 inputs they are held together,
+    since each of many lengthscales is a way to overfit."""
+    return LogNormal(one.median * math.sqrt(count), one.scale * min(1.0, math.sqrt(MANY_INPUTS / count)))
+
+
 def log_prior(parameters: PyTree, start: PyTree, priors: Priors) -> Float[Array, ""]:
     """Log prior density of all hyperparameters in a model or any tree of parts of one, less its constant.
 
@@ -43,8 +51,7 @@ def log_prior(parameters: PyTree, start: PyTree, priors: Priors) -> Float[Array,
     for (path, leaf), begun in zip(paths, jax.tree.leaves(start), strict=True):
         name = jax.tree_util.keystr(path[-1:], simple=True)
         if name == "log_lengthscales":
-            scaled = LogNormal(priors.lengthscale.median * math.sqrt(leaf.shape[-1]), priors.lengthscale.scale)
-            terms.append(scaled.log_density_of_log(leaf))
+            terms.append(_for_inputs(priors.lengthscale, leaf.shape[-1]).log_density_of_log(leaf))
         elif name == "log_variance":
             terms.append(priors.variance.log_density_of_log(leaf))
         elif name == "log_noise_variance":
