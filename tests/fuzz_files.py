@@ -163,7 +163,8 @@ def originals(folder: Path) -> list[bytes]:
         model = deepwell.fit(X, X[:, 0], inference=inference, hidden_units=(3,), width=2, **SETTINGS, **more)
         model.save(folder / "original.deepwell")
         contents.append((folder / "original.deepwell").read_bytes())
-    return contents
+    deepwell.fit(X, np.digitize(X[:, 0], [-0.5, 0.5]), likelihood="classes", **SETTINGS).save(folder / "c.deepwell")
+    return [*contents, (folder / "c.deepwell").read_bytes()]
 
 
 def study(count: int, seed: int, folder: Path) -> Counter:

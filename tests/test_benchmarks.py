@@ -99,3 +99,80 @@ def test_paper_preset_reproduces_the_papers_figure(name, paper, spread):
     mean = evaluate(data.X, data.y, range(3), preset="paper", depth=2)["mean"]
     z = (mean["test_log_likelihood"] - paper) / (spread * np.sqrt(1 / 3 + 1 / 10))
     assert z > -2
+
+
+def test_digits_ship_with_sklearn():
+    data = load("digits")
+    assert data.X.shape == (1797, 64)
+    assert data.is_class
+    assert set(data.y) == set(range(10))
+
+
+def idx(array):
+    return gzip.compress(
+        bytes([0, 0, 8, array.ndim]) + b"".join(int(n).to_bytes(4, "big") for n in array.shape) + array.tobytes()
+    )
+
+
+def test_mnist_from_its_four_files(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    (tmp_path / "mnist").mkdir()
+    pictures, labels = rng.integers(0, 256, (5, 2, 3), np.uint8), rng.integers(0, 10, 5, np.uint8)
+    for part, chosen in (("train", slice(0, 3)), ("t10k", slice(3, 5))):
+        (tmp_path / "mnist" / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(pictures[chosen]))
+        (tmp_path / "mnist" / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(labels[chosen]))
+    monkeypatch.setenv("DEEPWELL_DATA", str(tmp_path))
+    data = load("mnist")
+    np.testing.assert_array_equal(data.X, pictures.reshape(5, 6))
+    np.testing.assert_array_equal(data.y, labels)
+    assert data.num_train == 3
+    (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").write_bytes(idx(labels[:1]))
+    with pytest.raises(InputError, match="2 pictures, but 1 labels"):
+        load("mnist")
+    for content, message in (
+        (gzip.compress(b"nonsense"), "not an idx file"),
+        (gzip.compress(gzip.decompress(idx(labels))[:-2]), "cut off: it holds 3 of 5"),
+        (b"no gzip", "cannot be read"),
+    ):
+        (tmp_path / "mnist" / "train-labels-idx1-ubyte.gz").write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            load("mnist")
+
+
+@needs_data
+def test_the_real_mnist():
+    data = load("mnist")
+    assert data.X.shape == (70_000, 784)
+    assert data.num_train == 60_000
+    np.testing.assert_array_equal(data.y[:5], [5, 0, 4, 1, 9])
+
+
+def test_fingerprints_are_kept_for_machines_without_rdkit(tmp_path, monkeypatch):
+    """Bits kept by a machine that has RDKit are used as they are, unless the molecules are others."""
+    from deepwell.data import molecules
+
+    smiles = ["C", "CCO", "c1ccccc1"]
+    made = np.random.default_rng(0).integers(0, 2, (3, 512), np.uint8)
+    pd.DataFrame({"smiles": smiles, "pce": [1.0, 2.0, 3.0]}).to_csv(tmp_path / "cep.csv.gz", index=False)
+    monkeypatch.setenv("DEEPWELL_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with monkeypatch.context() as patched:
+        patched.setattr(molecules, "_compute", lambda smiles: made)
+        np.testing.assert_array_equal(load("cep").X, made)
+    monkeypatch.setattr(molecules, "_compute", lambda smiles: pytest.fail("the bits are kept already"))
+    np.testing.assert_array_equal(load("cep").X, made)
+    assert list(load("cep").y) == [1.0, 2.0, 3.0]
+    monkeypatch.setattr(molecules, "_compute", lambda smiles: 1 - made)
+    np.testing.assert_array_equal(molecules.fingerprints([*smiles[:2], "CC"], tmp_path), 1 - made)
+
+
+def test_fingerprints_by_rdkit():
+    """Substructures share bits: ethanol's carbon with ethane's, and nothing with benzene's but chance."""
+    pytest.importorskip("rdkit")
+    from deepwell.data.molecules import _compute
+
+    bits = _compute(["CCO", "OCC", "c1ccccc1"])
+    np.testing.assert_array_equal(bits[0], bits[1])  # one molecule written in two ways
+    assert np.any(bits[0] != bits[2])
+    with pytest.raises(InputError, match="row 1 holds 'nonsense', which is no molecule"):
+        _compute(["C", "nonsense"])

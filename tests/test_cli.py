@@ -162,3 +162,68 @@ def test_bad_settings_are_named(folder, option, message):
     result = RUN.invoke(app, ["fit", str(folder / "t.csv"), "--target", "y", "--out", out, *option])
     assert result.exit_code == 2
     assert message in result.output
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory):
+    """A table with a class in words, the same as two numbers, and as counts."""
+    folder = tmp_path_factory.mktemp("classes")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((90, 2)), columns=["a", "b"])
+    table["kind"] = np.where(table["a"] > 0, "up", "down")
+    table["flag"] = (table["a"] > 0).astype(int)
+    table["count"] = rng.poisson(np.exp(table["a"]))
+    table["grade"] = np.digitize(table["a"], [-1, 0, 1])
+    table.to_csv(folder / "t.csv", index=False)
+    return folder
+
+
+QUICK = ["--preset", "quick", "--set", "burn_in=100", "--set", "num_inducing=8", "--quiet"]
+
+
+def one_target(folder, target):
+    table = pd.read_csv(folder / "t.csv")[["a", "b", target]]
+    table.to_csv(folder / f"{target}.csv", index=False)
+    return str(folder / f"{target}.csv")
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "likelihood", "said"),
+    [
+        ("kind", None, "bernoulli", "the target is a class"),
+        ("flag", None, "bernoulli", "the target is a class"),
+        ("flag", "regression", "gaussian", ""),
+        ("count", "counts", "poisson", ""),
+        ("grade", None, "gaussian", "takes 4 whole numbers"),
+        ("grade", "classification", "robust-max", ""),
+    ],
+)
+def test_the_task_is_recognised_or_named(classes, target, task, likelihood, said):
+    table, out = one_target(classes, target), str(classes / "m.deepwell")
+    named = [] if task is None else ["--task", task]
+    result = RUN.invoke(app, ["fit", table, "--target", target, "--out", out, "--force", *named, *QUICK])
+    assert result.exit_code == 0, result.output
+    assert said in result.output
+    assert deepwell.load(out).settings.likelihood == likelihood
+
+
+def test_classes_are_predicted_with_their_probabilities(classes):
+    table, model, out = one_target(classes, "kind"), str(classes / "k.deepwell"), str(classes / "k.csv")
+    assert RUN.invoke(app, ["fit", table, "--target", "kind", "--out", model, *QUICK]).exit_code == 0
+    assert RUN.invoke(app, ["predict", model, table, "--out", out]).exit_code == 0
+    predicted = pd.read_csv(out)
+    assert list(predicted.columns) == ["class", "P(down)", "P(up)"]
+    np.testing.assert_array_equal(predicted["class"] == "up", predicted["P(up)"] > predicted["P(down)"])
+    assert np.mean(predicted["class"] == pd.read_csv(table)["kind"]) > 0.8
+
+
+def test_classes_are_evaluated_by_their_own_scores(classes):
+    table, out = one_target(classes, "kind"), classes / "scores.json"
+    result = RUN.invoke(app, ["evaluate", table, "--target", "kind", "--splits", "2", "--json", str(out), *QUICK])
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())["mean"]
+    assert set(found) == {"test_log_likelihood", "accuracy", "brier", "calibration_error", "seconds"}
+    assert "accuracy" in result.output
+    bad = RUN.invoke(app, ["evaluate", table, "--target", "kind", "--task", "guessing"])
+    assert bad.exit_code == 2
+    assert "unknown task 'guessing'" in bad.output

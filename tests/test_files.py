@@ -12,6 +12,7 @@ from fuzz_files import SETTINGS, mutated, originals, parts, sealed, study, whole
 import deepwell
 from deepwell import DeepGPRegressor, DeepwellFileError
 from deepwell.interfaces.containers import KEY
+from deepwell.interfaces.settings import CLASSES, COUNTS, NUMBERS
 
 ALLOWED = {"refused", "a model", "a state", "another fit's"}
 
@@ -94,7 +95,12 @@ GOLDEN = sorted((Path(__file__).parent / "files").glob("*.deepwell"))
 def test_files_of_every_format_are_read_and_predict_what_they_did(path):
     """Within a thousandth of the predictive standard deviation, on whatever machine this is."""
     expected = json.loads(path.with_suffix(".json").read_text())
-    mean, std = deepwell.load(path).predict(np.column_stack([expected["X"]["a"], expected["X"]["b"]]), return_std=True)
+    model, X = deepwell.load(path), np.column_stack([expected["X"]["a"], expected["X"]["b"]])
+    if model.classes is not None:
+        assert list(model.classes) == expected["classes"]
+        np.testing.assert_allclose(model.predict_proba(X), expected["probabilities"], atol=1e-3)
+        return
+    mean, std = model.predict(X, return_std=True)
     assert np.max(np.abs(mean - expected["mean"]) / std) < 1e-3
     np.testing.assert_allclose(std, expected["std"], rtol=1e-3)
 
@@ -112,3 +118,5 @@ def test_there_is_a_golden_file_of_every_format_and_kind():
     kinds = {(deepwell.load(path).posterior.__class__.__name__, path.stem.split("-")[0]) for path in GOLDEN}
     assert ("SharedTheta", "format1") in kinds
     assert {kind for kind, form in kinds if form == "format2"} == {"SharedTheta", "OwnTheta", "Variational", "Networks"}
+    likelihoods = {deepwell.load(path).settings.likelihood for path in GOLDEN}
+    assert likelihoods == {*NUMBERS, *COUNTS, *CLASSES}
