@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deepwell.predict.counts import CountMixture
     from deepwell.predict.mixture import Mixture
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _WHERE = {
     "ClassProbabilities": "deepwell.predict.classes",
