@@ -18,7 +18,6 @@ import numpy as np
 from deepwell.inference.methods import METHODS
 from deepwell.inference.run import _compiled
 from deepwell.interfaces.fitting import _config, _prepare
-from deepwell.interfaces.reading import read_targets, with_likelihood
 from deepwell.interfaces.settings import make_settings
 
 COMPARED = ("sghmc", "dsvi", "dsvi-decoupled", "sghmc-bayes", "bnn")
@@ -34,11 +33,8 @@ def data(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 def programs(name: str, depth: int, rows: int, columns: int, batch: int):
     """(label, function of a number of iterations that runs them) for each phase of a method."""
     settings = make_settings("paper", inference=name, depth=depth, width=columns, batch_size=batch, spacing=1)
-    X, y = data(rows, columns)
-    targets = read_targets(y, settings)
-    settings = with_likelihood(settings, targets)
-    prepared = _prepare(X, y, targets, settings, 0, None)
-    config, method = _config(settings, prepared), METHODS[name]
+    prepared = _prepare(*data(rows, columns), settings, 0, None)
+    config, method = _config(prepared), METHODS[name]
     problem, table, key = prepared.problem, prepared.rows, prepared.key
     state = _compiled(method.start, False)(config, key, problem, table)
     for phase in method.phases(config):

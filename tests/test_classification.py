@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import deepwell
 from deepwell import DeepGPClassifier, InputError
+from deepwell.data.scaling import input_scaling
 from deepwell.data.splits import split_rows
 from deepwell.experiments.evaluate import evaluate
 from deepwell.model.deep_gp import OBJECTIVES
@@ -60,11 +61,11 @@ def ring(rows=300, seed=0):
 LIKELIHOODS = ["robust-max", "softmax", "bernoulli", "bernoulli-logit"]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-def test_every_method_and_likelihood_learns_a_ring(method, likelihood):
-    """The objectives take turns: each likelihood meets both, and each method too."""
-    objective = OBJECTIVES[(METHODS.index(method) + LIKELIHOODS.index(likelihood)) % 2]
+@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize("number", range(4))
+def test_every_method_and_likelihood_learns_a_ring(number, turn):
+    """Each likelihood meets both objectives and two of the methods, each method two of the likelihoods."""
+    likelihood, method, objective = LIKELIHOODS[number], METHODS[(number + turn) % 4], OBJECTIVES[turn]
     X, y = ring()
     X_new, y_new = ring(seed=1)
     model = deepwell.fit(
@@ -154,6 +155,44 @@ def test_bad_labels_are_named():
         DeepGPClassifier(likelihood="gaussian").fit(X, ["a", "b", "a", "c"])
     with pytest.raises(InputError, match="is no regression"):
         deepwell.DeepGPRegressor(likelihood="softmax").fit(X, [1.0, 2.0, 3.0, 4.0])
+
+
+def test_labels_with_gaps_are_named_not_taken_for_numbers():
+    X = np.zeros((4, 1))
+    for y in (["a", "b", np.nan, "a"], pd.array(["a", "b", pd.NA, "a"], dtype="string")):
+        with pytest.raises(InputError, match="column 'y' of y has a missing value .NaN. in row 2"):
+            deepwell.fit(X, np.asarray(y, object))
+    for classes, message in (
+        ([], "classes has no rows"), (5, "must be a list of labels"), ("ab", "must be a list of labels"),
+        (["a", "b", 1], "mixes text and numbers"), (["a", "b", "a"], "names a class twice"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            deepwell.fit(X, ["a", "b", "b", "a"], classes=classes)
+    with pytest.raises(InputError, match="rows differ in length"):
+        deepwell.fit(X, [[1], [2], [3], [1, 2]])
+    with pytest.raises(InputError, match="mixes text and numbers"):
+        DeepGPClassifier().fit(X, np.asarray(["a", 1, "b", 2], object))
+
+
+def test_estimators_start_from_each_other():
+    X, y = ring(80)
+    first = DeepGPClassifier(**TINY).fit(X, y)
+    again = DeepGPClassifier(init=first, preset="quick", burn_in=20, n_samples=2, spacing=1, random_state=0).fit(X, y)
+    assert again.model_.settings.likelihood == "bernoulli"
+    with pytest.raises(InputError, match="cannot be had"):
+        DeepGPClassifier(init=first, likelihood="softmax").fit(X, y)
+
+
+def test_one_large_column_among_many_small_ones_is_scaled_by_itself():
+    """31 rates and an amount in the ten thousands: no unit in common, though all begin at 0."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 11, (200, 31)) / 10.0, 1e4 * rng.integers(0, 11, 200)])
+    X[0] = 0.0
+    scale = input_scaling(X).scale
+    assert scale[-1] > 1e3 * scale[0]
+    alike = input_scaling(X * [*np.full(31, 1.0), 1e-5]).scale
+    np.testing.assert_allclose(alike, alike[0])
+    assert np.all(np.isfinite(input_scaling(1e200 * X).scale))
 
 
 def test_constant_and_nearly_constant_pixels_are_harmless():

@@ -5,10 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import CONFIG, flat_density, line_data, problem_of, shallow, to_rows, two_layers
+from problems import CONFIG, flat_density
 from scipy import integrate, stats
 
 from deepwell.data.rows import minibatch
+from deepwell.experiments.small_problems import line_data, problem_of, rows_of, shallow, two_layers
 from deepwell.inference.problem import target
 from deepwell.model.deep_gp import (
     Batch,
@@ -117,7 +118,7 @@ def log_likelihood_at(model, factors, v, first, y, noise, objective):
 def test_minibatch_gradients_over_a_partition_average_to_the_full_gradient():
     X, y = line_data(40)
     model = shallow(X[::5])
-    rows = to_rows(X, y)
+    rows = rows_of(X, y)
     factor = model.factors()[0]
     v = jnp.asarray(np.random.default_rng(0).standard_normal((8, 1)))
 
@@ -248,7 +249,7 @@ def test_density_scales_likelihood_and_priors_by_the_number_of_rows():
     X, y = line_data(20)
     model = shallow(X[::4])
     config = CONFIG._replace(priors=Priors())
-    aim = target(config, problem_of(model), to_rows(X, y))
+    aim = target(config, problem_of(model), rows_of(X, y))
     theta = jax.flatten_util.ravel_pytree(problem_of(model).theta)[0]
     v = jnp.asarray(np.random.default_rng(0).standard_normal(5))
     value, fit = aim.density(jax.random.key(0), theta, aim.prepare(theta))(jax.random.key(1), v)

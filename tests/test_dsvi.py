@@ -6,9 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import CONFIG, features_and_variance, line_data, problem_of, shallow, to_rows, two_layers
+from problems import CONFIG
 from scipy import stats
 
+from deepwell.experiments.small_problems import (
+    features_and_variance,
+    line_data,
+    problem_of,
+    rows_of,
+    shallow,
+    two_layers,
+)
 from deepwell.inference import dsvi
 from deepwell.model.gaussian_outputs import GaussianOutputs, initial_belief, marginal, pairs_of_factors
 
@@ -52,13 +60,13 @@ def optimum(model, X, y):
 
 def elbo(problem, belief, X, y, key=0):
     vector, _ = ravel_pytree((problem.theta, belief))
-    value, _ = dsvi.elbo(ELBO, jax.random.key(key), problem, to_rows(X, y), vector)
+    value, _ = dsvi.elbo(ELBO, jax.random.key(key), problem, rows_of(X, y), vector)
     return len(X) * float(value)
 
 
 def climb(problem, X, y, steps, config=ELBO):
-    state = dsvi.start(config, jax.random.key(0), problem, to_rows(X, y))
-    arguments = problem, to_rows(X, y), state, jnp.asarray(0), jnp.asarray(steps)
+    state = dsvi.start(config, jax.random.key(0), problem, rows_of(X, y))
+    arguments = problem, rows_of(X, y), state, jnp.asarray(0), jnp.asarray(steps)
     state, _ = jax.jit(dsvi.optimise, static_argnums=0)(config, jax.random.key(1), *arguments)
     return dsvi.unknowns(problem, state.unknowns)
 
@@ -69,7 +77,7 @@ def test_at_the_optimal_q_the_elbo_is_the_collapsed_bound_and_below_the_evidence
     problem, best = variational(model), optimum(model, X, y)
     assert elbo(problem, (best,), X, y) == pytest.approx(collapsed_bound(model, X, y), abs=1e-6)
     gradient = jax.grad(lambda b: dsvi.elbo(
-        ELBO, jax.random.key(0), problem, to_rows(X, y), ravel_pytree((problem.theta, b))[0])[0]
+        ELBO, jax.random.key(0), problem, rows_of(X, y), ravel_pytree((problem.theta, b))[0])[0]
     )((best,))  # fmt: skip
     np.testing.assert_allclose(ravel_pytree(gradient)[0], 0.0, atol=1e-9)
     worse = eqx.tree_at(lambda q: q.mean, best, best.mean + 0.1)

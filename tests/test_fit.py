@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from problems import features_and_variance, quadratic
 
 import deepwell
 from deepwell import DeepwellFileError, InputError
 from deepwell.data.scaling import fit_scaling
+from deepwell.experiments.small_problems import features_and_variance, quadratic
 from deepwell.interfaces.settings import PRESETS, make_settings
 
 TINY = {"preset": "quick", "burn_in": 60, "num_samples": 6, "spacing": 2, "num_inducing": 8}
@@ -295,7 +295,7 @@ def test_model_files_are_plain_safetensors_with_one_json_string(fitted, tmp_path
     fitted.save(tmp_path / "m.deepwell")
     with safe_open(tmp_path / "m.deepwell", "numpy") as file:
         assert set(file.metadata()) == {"deepwell"}
-        assert json.loads(file.metadata()["deepwell"])["format"] == 2
+        assert json.loads(file.metadata()["deepwell"])["format"] == 3
 
 
 def test_damaged_and_foreign_files_are_refused(fitted, tmp_path):

@@ -3,19 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from problems import features_and_variance, quadratic
 
 import deepwell
+from deepwell.experiments.agreement import GRID, disagreement, function_values, wave
+from deepwell.experiments.small_problems import features_and_variance, quadratic
 from deepwell.model.priors import Priors
-
-GRID = np.linspace(-1.5, 1.5, 9)[:, None]
-QUANTILES = (0.05, 0.25, 0.75, 0.95)
-
-
-def wave(rows=16):
-    rng = np.random.default_rng(0)
-    X = np.sort(rng.uniform(-1.5, 1.5, (rows, 1)), 0)
-    return X, np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(rows)
 
 
 def learn(inference, **settings):
@@ -28,19 +20,14 @@ def learn(inference, **settings):
     return deepwell.fit(*wave(), inference=inference, fixed=["*"], width=1, **budget, **settings)
 
 
-def function_values(model):
-    """Draws of f(x) at the grid, (sample, place), in model units, the last layer's variance added by a draw."""
-    d = model.predict_dist(GRID)
-    noise = np.random.default_rng(1).standard_normal(d.means.shape)
-    return (d.means + np.sqrt(d.function_variances) * noise)[..., 0]
+def noise_variances(model):
+    """Of every sample."""
+    likelihoods, _ = model.posterior.likelihoods()
+    return np.asarray(jax.vmap(lambda likelihood: likelihood.noise_variance)(likelihoods))
 
 
 def assert_agree(a, b, tolerance):
-    """Means, standard deviations and quantiles, in units of the standard deviation of b."""
-    std = np.std(b, 0)
-    assert np.max(np.abs(np.mean(a, 0) - np.mean(b, 0)) / std) < tolerance
-    assert np.max(np.abs(np.std(a, 0) / std - 1)) < tolerance
-    assert np.max(np.abs(np.quantile(a, QUANTILES, 0) - np.quantile(b, QUANTILES, 0)) / std) < 2 * tolerance
+    assert disagreement(a, b) < tolerance
 
 
 def test_at_depth_one_both_samplers_have_the_closed_form_posterior():
@@ -118,7 +105,7 @@ def test_a_net_without_hidden_layers_is_bayesian_linear_regression():
     values = prediction.means[..., 0]
     assert np.max(np.abs(np.mean(values, 0) - exact_mean) / exact_std) < 0.12
     np.testing.assert_allclose(np.std(values, 0), exact_std, rtol=0.12)
-    sampled = np.log(np.asarray(model.posterior.likelihoods()[0].noise_variance))
+    sampled = np.log(noise_variances(model))
     assert abs(np.mean(sampled) - weights @ log_noise) < 0.12 * np.sqrt(
         weights @ log_noise**2 - (weights @ log_noise) ** 2
     )

@@ -49,7 +49,7 @@ FITTED = {
     "single outlier of 1e12": (X, np.where(np.arange(40) == 3, 1e12, Y)),
     "integers": ((10 * X).astype(np.int64), (10 * Y).astype(np.int32)),
     "unsigned bytes": ((10 * X).astype(np.uint8), Y),
-    "booleans": (X > 0, Y > 0),
+    "booleans": (X > 0, Y),
     "float16": (X.astype(np.float16), Y.astype(np.float16)),
     "big-endian": (X.astype(">f8"), Y.astype(">f4")),
     "non-contiguous": (np.repeat(X, 2, axis=1)[::-1, ::2], Y[::-1]),

@@ -6,9 +6,10 @@ import numpy as np
 import optax
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import CONFIG, features_and_variance, line_data, problem_of, shallow, to_rows
+from problems import CONFIG
 from scipy import optimize, stats
 
+from deepwell.experiments.small_problems import features_and_variance, line_data, problem_of, rows_of, shallow
 from deepwell.inference import mcem, sghmc
 from deepwell.inference.problem import target
 
@@ -61,7 +62,7 @@ def test_noise_variance_reaches_the_maximum_of_the_evidence(objective):
         X, y = line_data(60, noise=0.3)
         model = shallow(np.linspace(-1.5, 1.5, 6)[:, None], lengthscale=0.6, noise=2.0, jitter=1e-6)
         problem = problem_of(model, ["layers.*"])
-        aim = target(CONFIG._replace(objective=objective), problem, to_rows(X, y))
+        aim = target(CONFIG._replace(objective=objective), problem, rows_of(X, y))
         theta, _ = ravel_pytree(problem.theta)
         sampler = frozen_sampler(sghmc.Dynamics(0.3, 0.3), 1 / 60)
         chains = jax.vmap(sghmc.init)(jnp.zeros((CHAINS, 6)))

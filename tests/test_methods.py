@@ -78,7 +78,7 @@ def test_state_keeps_its_structure_through_every_chunk(method):
     """By shapes alone, nothing computed: a phase's state goes in and out with the same tree, shapes and types."""
     settings = make_settings(**TABLE[method])
     prepared = _prepare(*table(40), settings, 0, None)
-    config, program = _config(settings, prepared), METHODS[method]
+    config, program = _config(prepared), METHODS[method]
     key, problem, rows = prepared.key, prepared.problem, prepared.rows
     state = jax.eval_shape(lambda: program.start(config, key, problem, rows))
     for phase in program.phases(config):
@@ -105,7 +105,7 @@ def test_every_matrix_product_asks_for_full_precision(method):
     """GPUs otherwise round float32 operands to TF32; the jaxpr says what is asked for."""
     settings = make_settings(**TABLE[method])
     prepared = _prepare(*table(40), settings, 0, None)
-    config, program = _config(settings, prepared), METHODS[method]
+    config, program = _config(prepared), METHODS[method]
     key, problem, rows = prepared.key, prepared.problem, prepared.rows
 
     def everything():

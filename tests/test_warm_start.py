@@ -38,7 +38,8 @@ def test_a_warm_start_begins_where_the_other_ended(sources, source, target):
 def test_chains_go_on_from_chains_and_units_stay_those_of_the_start(sources):
     X, y = table(60)
     many = deepwell.fit(X, y, num_chains=2, **{**LONG, "burn_in": 50})
-    problem = make_problem(np.random.default_rng(0), X, 1, make_settings("quick"), many)
+    likelihood = many.posterior.model.likelihood
+    problem = make_problem(np.random.default_rng(0), X, y[:, None], make_settings("quick"), likelihood, many)
     for start, samples in zip(problem.outputs, many.posterior.samples, strict=True):
         np.testing.assert_array_equal(start, samples[:, -1])
     other = deepwell.fit(3.0 * X + 1.0, y, init=many, **NONE)

@@ -1,4 +1,4 @@
-"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``."""
+"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``, ``check``."""
 
 import json
 import os
@@ -184,6 +184,26 @@ def evaluate(
             write_atomically(json_file, json.dumps(result, indent=1).encode())
 
 
+@app.command()
+def check(
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("check"),
+    thorough: Annotated[bool, typer.Option("--thorough", help="Four times the chains and replications.")] = False,
+    double: Annotated[bool, typer.Option("--double", help="In double precision.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Is the sampler right on this machine? Exact laws, simulated truths, NUTS; exit code 1 if a part fails."""
+    import jax
+
+    from deepwell.experiments.check import run_check
+
+    with _plain_errors(), _on_device(device), jax.enable_x64(double):
+        checked = run_check(out, seed, thorough, typer.echo)
+        typer.echo(f"{checked.verdict}, {checked.seconds:.0f} s; picture: {out / 'check.png'}")
+        if not checked.passed:
+            raise typer.Exit(1)
+
+
 def main() -> None:
     """Entry point."""
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"deepwell: warning: {message}", err=True)
@@ -239,6 +259,8 @@ def _with_task(settings: dict[str, Any], task: str | None, y: Any, started: bool
 
     if task is not None and task not in TASKS:
         raise InputError(f"unknown task {task!r}: choose from {', '.join(TASKS)}")
+    if task is not None and ("likelihood" in settings or started):
+        raise InputError("--task is decided already, by --set likelihood=... or by --init")
     if "likelihood" in settings or started:
         return settings
     if task is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.molecules import fingerprints
 from deepwell.data.pictures import read_idx
-from deepwell.data.tables import read_table
+from deepwell.data.tables import column, read_table
 
 FOLDER_VARIABLE = "DEEPWELL_DATA"
 UCI = (
@@ -117,9 +117,12 @@ def _cep(folder: Path | None) -> Dataset:
     if folder is None or not (folder / "cep.csv.gz").is_file():
         raise InputError(f"cep needs its file: set {FOLDER_VARIABLE} to a folder that holds cep.csv.gz")
     table = read_table(folder / "cep.csv.gz")
-    bits = fingerprints(table["smiles"].tolist(), folder)
+    smiles, efficiency = (table.iloc[:, column(table, name)] for name in ("smiles", "pce"))
+    if smiles.isna().any():
+        raise InputError(f"cep.csv.gz lacks a molecule in row {int(np.argmax(smiles.isna()))}")
+    bits = fingerprints(smiles.tolist(), folder)
     X = pd.DataFrame(bits, columns=[f"bit{i}" for i in range(bits.shape[1])])
-    return Dataset("cep", X, table["pce"])
+    return Dataset("cep", X, efficiency)
 
 
 OTHERS: dict[str, Callable[[Path | None], Dataset]] = {"digits": _digits, "mnist": _mnist, "cep": _cep}

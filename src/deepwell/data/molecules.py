@@ -3,6 +3,7 @@
 import hashlib
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def _read(path: Path, digest: str, count: int) -> np.ndarray | None:
             if str(kept["digest"]) != digest or kept["packed"].shape != (count, BITS // 8):
                 return None
             return np.unpackbits(kept["packed"], axis=1)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 
 

@@ -78,6 +78,11 @@ def require_same_rows(inputs: np.ndarray, targets: np.ndarray) -> None:
         raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")
 
 
+def take_rows(values: Any, rows: np.ndarray) -> Any:
+    """These rows, by number or by truth values, of an array, a list, a Series or a DataFrame."""
+    return values.iloc[rows] if hasattr(values, "iloc") else np.asarray(values)[rows]
+
+
 def column_types(values: Any) -> tuple[str, ...]:
     """What each column held before it became float64, in pandas' or numpy's words."""
     if is_frame(values):
@@ -100,7 +105,7 @@ def to_matrix(values: Any, what: str) -> tuple[np.ndarray, list[str]]:
         if repeated:
             raise InputError(f"{what} has more than one column named {repeated[0]!r}")
     else:
-        array = _to_array(values, what)
+        array = to_array(values, what)
         if array.ndim == 1 and what == "y":
             array = array[:, None]
         if array.ndim != 2:
@@ -118,7 +123,8 @@ def to_matrix(values: Any, what: str) -> tuple[np.ndarray, list[str]]:
     return matrix, names
 
 
-def _to_array(values: Any, what: str) -> np.ndarray:
+def to_array(values: Any, what: str) -> np.ndarray:
+    """An array of whatever was given, if it is one."""
     if hasattr(values, "toarray"):
         raise InputError(f"{what} is a sparse matrix: pass {what}.toarray()")
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepwell.data.errors import InputError
-from deepwell.data.tables import is_frame, to_matrix
+from deepwell.data.tables import is_frame, to_array, to_matrix
 
 MOST_CLASSES, FEW = 1_000, 20
 LARGEST_COUNT = 2**24
@@ -26,10 +26,10 @@ def are_labels(y: Any) -> bool:
     column = _one_column(y)
     if column is None or column.dtype.kind not in "bOUS":
         return False
-    labels = column.tolist()
+    labels = [label for label in column.tolist() if not _is_missing(label)]
     if all(isinstance(label, bool) for label in labels):
-        return True
-    return all(isinstance(label, str) for label in labels) and not any(_is_number(label) for label in labels)
+        return bool(labels)
+    return all(isinstance(label, str) for label in labels) and not all(_is_number(label) for label in labels)
 
 
 def takes_two_values(y: Any) -> bool:
@@ -72,11 +72,9 @@ def as_classes(y: Any, classes: Sequence[Any] | None = None) -> Targets:
     if column is None:
         raise InputError("classes must be one column")
     labels = column.tolist()
-    name = str(y.columns[0]) if is_frame(y) else str(getattr(y, "name", None) or "y")
-    _require_labels(labels, name)
-    known = sorted(set(labels)) if classes is None else [_plain(label) for label in classes]
-    if len(set(known)) < len(known):
-        raise InputError("classes names a class twice")
+    name = _name(y)
+    _require_labels(labels, f"column {name!r} of y")
+    known = sorted(set(labels)) if classes is None else _given(classes)
     if len(known) < 2:
         raise InputError(f"column {name!r} of y has one class only, {known[0]!r}: there is nothing to tell apart")
     if len(known) > MOST_CLASSES:
@@ -88,23 +86,44 @@ def as_classes(y: Any, classes: Sequence[Any] | None = None) -> Targets:
     return Targets(np.asarray([numbers[label] for label in labels], np.float64)[:, None], [name], tuple(known))
 
 
-def _require_labels(labels: list[Any], name: str) -> None:
+def _given(classes: Any) -> list[Any]:
+    """Classes as the user gave them."""
+    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
+        raise InputError(f"classes={classes!r} must be a list of labels")
+    known = [_plain(label) for label in classes]
+    _require_labels(known, "classes")
+    if len(set(known)) < len(known):
+        raise InputError("classes names a class twice")
+    return known
+
+
+def _require_labels(labels: list[Any], what: str) -> None:
     if not labels:
-        raise InputError("y has no rows")
+        raise InputError(f"{what} has no rows")
     for row, label in enumerate(labels):
-        if label is None or label != label or type(label).__name__ in ("NAType", "NaTType"):
-            raise InputError(f"column {name!r} of y has a missing value (NaN) in row {row}")
+        if _is_missing(label):
+            raise InputError(f"{what} has a missing value (NaN) in row {row}")
         if not isinstance(label, str | bool | int | float):
-            raise InputError(f"column {name!r} of y holds {label!r} in row {row}: classes are text or numbers")
+            raise InputError(f"{what} holds {label!r} in row {row}: classes are text or numbers")
     if len({isinstance(label, str) for label in labels}) > 1:
-        raise InputError(f"column {name!r} of y mixes text and numbers: make all labels one or the other")
+        raise InputError(f"{what} mixes text and numbers: make all labels one or the other")
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+
+
+def _name(y: Any) -> str:
+    if is_frame(y):
+        return str(y.columns[0])
+    return "y" if getattr(y, "name", None) is None else str(y.name)
 
 
 def _one_column(y: Any) -> np.ndarray | None:
     """The labels of y as an array, if y is one column."""
     if is_frame(y):
         return y.iloc[:, 0].to_numpy() if y.shape[1] == 1 else None
-    column = np.asarray(y)
+    column = to_array(y, "y")
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     return column if column.ndim == 1 else None

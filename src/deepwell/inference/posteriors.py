@@ -5,6 +5,7 @@ a row depends on that row alone.
 """
 
 import abc
+from collections.abc import Callable
 from typing import final
 
 import equinox as eqx
@@ -47,10 +48,22 @@ class Posterior(eqx.Module):
 
     def described(self, functions: Functions) -> Described:
         """p(y | x) under each sample."""
+        return self._for_each(functions, lambda likelihood, mean, variance: likelihood.describe(mean, variance))
+
+    def log_densities(self, functions: Functions, y: Float[Array, "n p"]) -> Float[Array, "s n"]:
+        """log p(y | x) under each sample."""
+        return self._for_each(
+            functions,
+            lambda likelihood, mean, variance: likelihood.predict_log_density(
+                mean, jnp.broadcast_to(variance, mean.shape), y
+            ),
+        )
+
+    def _for_each(self, functions: Functions, answer: Callable[[Likelihood, Array, Array], PyTree]) -> PyTree:
         found, axis = self.likelihoods()
         if axis is None:
-            return jax.lax.map(lambda f: found.describe(*f), functions, batch_size=DESCRIBED_AT_ONCE)
-        return jax.lax.map(lambda pair: pair[0].describe(*pair[1]), (found, functions), batch_size=DESCRIBED_AT_ONCE)
+            return jax.lax.map(lambda f: answer(found, *f), functions, batch_size=DESCRIBED_AT_ONCE)
+        return jax.lax.map(lambda pair: answer(pair[0], *pair[1]), (found, functions), batch_size=DESCRIBED_AT_ONCE)
 
 
 @final

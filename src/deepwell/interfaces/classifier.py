@@ -9,6 +9,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from deepwell.data.errors import InputError
 from deepwell.data.tables import is_frame, to_matrix
+from deepwell.data.targets import as_classes
 from deepwell.interfaces.estimators import DeepGPEstimator
 from deepwell.interfaces.settings import CLASSES
 
@@ -34,12 +35,10 @@ class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
             to_matrix(X, "X")  # an error that names the column, where scikit-learn's does not
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         labels = column_or_1d(labels, warn=True)
+        targets = as_classes(labels)
         check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError(f"y has one class only, {self.classes_[0]!r}: there is nothing to tell apart")
-        plain = self.classes_.tolist()
-        self._fit(inputs, np.asarray([plain[code] for code in codes]), likelihood, plain)
+        self.classes_ = np.unique(labels)
+        self._fit(inputs, np.asarray(targets.classes)[targets.values[:, 0].astype(int)], likelihood, targets.classes)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -114,7 +114,7 @@ class DeepGPEstimator(BaseEstimator):
             init=self.init,
             checkpoint=self.checkpoint,
             verbose=bool(self.verbose),
-            **{**settings, "likelihood": likelihood},
+            **{**settings, "likelihood": likelihood if self.init is None else self.likelihood},
         )
 
     def _validated(self, X: Any) -> np.ndarray:

@@ -28,15 +28,18 @@ if TYPE_CHECKING:
 KIND, FORMAT = "model", 3
 LARGEST_NUMBER = 2**31
 """No whole number in the description of a posterior is larger."""
+LARGEST_LABEL = 2**53
 LARGEST_SIDE = 2**14
 """Inducing inputs of a layer that are accepted: their kernel matrix has this many rows and columns."""
-LIKELIHOODS: tuple[type[eqx.Module], ...] = (
-    likelihoods.Gaussian, likelihoods.StudentT, likelihoods.HeteroscedasticGaussian, likelihoods.Poisson,
-    likelihoods.RobustMax, likelihoods.Softmax, likelihoods.ProbitBernoulli, likelihoods.LogitBernoulli,
-)  # fmt: skip
+LIKELIHOODS: dict[str, type[eqx.Module]] = {
+    "gaussian": likelihoods.Gaussian, "student-t": likelihoods.StudentT, "poisson": likelihoods.Poisson,
+    "heteroscedastic": likelihoods.HeteroscedasticGaussian, "robust-max": likelihoods.RobustMax,
+    "softmax": likelihoods.Softmax, "bernoulli": likelihoods.ProbitBernoulli,
+    "bernoulli-logit": likelihoods.LogitBernoulli,
+}  # fmt: skip
 _KNOWN: tuple[type[eqx.Module], ...] = (
     posteriors.SharedTheta, posteriors.OwnTheta, posteriors.Variational, posteriors.Networks, GaussianOutputs, Net,
-    DeepGP, Layer, *LIKELIHOODS, means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
+    DeepGP, Layer, *LIKELIHOODS.values(), means.Zero, means.Identity, means.PaddedIdentity, means.PrincipalProjection,
     kernels.Linear, kernels.Sum, kernels.Product, *kernels.STATIONARY.values(),
 )  # fmt: skip
 CLASSES = {cls.__name__: cls for cls in _KNOWN}
@@ -67,6 +70,8 @@ def save(fitted: "FittedModel", path: str | Path) -> None:
         "settings": dataclasses.asdict(fitted.settings),
         **{name: getattr(fitted, name) for name in PLAIN},
     }
+    if fitted.conformity is not None:
+        tensors["conformity"] = fitted.conformity
     for name in ("x_scaling", "y_scaling"):
         for part, array in getattr(fitted, name)._asdict().items():
             tensors[f"{name}.{part}"] = np.asarray(array)
@@ -89,7 +94,8 @@ def load(path: str | Path) -> "FittedModel":
         plain = {name: _tuples(described[name]) for name in PLAIN if name not in LATER or name in described}
         chosen = {name: _tuples(value) for name, value in described["settings"].items()}
         settings = make_settings(**{"likelihood": "gaussian", **chosen})  # early files do not name it
-        model = FittedModel(posterior=posterior, settings=settings, x_scaling=x_scaling, y_scaling=y_scaling, **plain)
+        plain |= {"x_scaling": x_scaling, "y_scaling": y_scaling, "conformity": tensors.get("conformity")}
+        model = FittedModel(posterior=posterior, settings=settings, **plain)
         _require_sound(model)
     except Exception as error:  # a hostile file may fail in any way, and all of them mean one thing
         raise DeepwellFileError(f"{path} is damaged: {error!r:.300}") from error
@@ -134,6 +140,9 @@ def _require_sound(model: "FittedModel") -> None:
             raise ValueError("the scaling must be finite and positive")
     if model.single_target and targets != 1:
         raise ValueError("one target cannot have several names")
+    scores = model.conformity
+    if scores is not None and (scores.ndim != 2 or scores.shape[1] != targets or not np.all(np.isfinite(scores))):
+        raise ValueError("the scores of calibration rows do not fit the target")
     posterior = model.posterior
     if model.classes is not None:
         _require_classes(model.classes)
@@ -141,7 +150,12 @@ def _require_sound(model: "FittedModel") -> None:
     rows = jax.ShapeDtypeStruct((2, inputs), dtype)
     means, variances = jax.eval_shape(lambda p, X: p.functions(p.prepare(), X), posterior, rows)
     samples = math.prod(posterior.draws)
-    latents = posterior.likelihoods()[0].num_latents(targets)
+    likelihood = posterior.likelihoods()[0]
+    if type(likelihood) is not LIKELIHOODS[str(model.settings.likelihood)]:
+        raise ValueError("the likelihood is not the one of the settings")
+    if isinstance(likelihood, likelihoods.RobustMax) and not 0.0 < likelihood.epsilon < 1.0:
+        raise ValueError("epsilon must lie between 0 and 1")
+    latents = likelihood.num_latents(targets)
     if means.shape != (samples, 2, latents) or variances.shape not in ((samples, 2, 1), (samples, 2, latents)):
         raise ValueError(f"functions would have shape {means.shape}")
     described = jax.eval_shape(lambda p, f: p.described(f), posterior, (means, variances))
@@ -153,10 +167,13 @@ def _require_sound(model: "FittedModel") -> None:
 
 
 def _require_classes(classes: Any) -> None:
-    if not isinstance(classes, tuple) or len(classes) < 2 or len(set(classes)) < len(classes):
+    if not isinstance(classes, tuple):
+        raise ValueError("classes must be a list")
+    as_text = all(isinstance(label, str) for label in classes)
+    if not as_text and not all(isinstance(x, bool | int | float) and abs(x) < LARGEST_LABEL for x in classes):
+        raise ValueError("classes must be all text, or all numbers")
+    if len(classes) < 2 or len(np.unique(np.asarray(classes))) < len(classes):
         raise ValueError("classes must be two or more different labels")
-    if not all(isinstance(label, str | bool | int | float) for label in classes):
-        raise ValueError("classes must be text or numbers")
 
 
 def _posterior_of_format_1(model: dict[str, Any]) -> dict[str, Any]:

@@ -1,22 +1,30 @@
 """A fitted model: predictions in the user's units, and what is known about the fit."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from deepwell.data.errors import InputError
 from deepwell.data.scaling import Scaling
-from deepwell.data.tables import align_columns, check_columns, is_frame, to_matrix
-from deepwell.inference.posteriors import Posterior, Variational
+from deepwell.data.tables import align_columns, check_columns, is_frame, require_same_rows, to_matrix
+from deepwell.data.targets import as_classes
+from deepwell.inference.posteriors import OwnTheta, Posterior, Variational
 from deepwell.interfaces.settings import Settings
 from deepwell.model.likelihoods import Described
+from deepwell.predict.calibration import Calibration, Reliability, calibration, reliability
 from deepwell.predict.classes import ClassProbabilities
+from deepwell.predict.conformal import conformal_interval, conformity
+from deepwell.predict.counts import CountMixture
 from deepwell.predict.diagnostics import Diagnosis, diagnose
-from deepwell.predict.posterior import descriptions, functions
+from deepwell.predict.mixture import Mixture
+from deepwell.predict.posterior import descriptions, functions, log_densities
 from deepwell.predict.prediction import Prediction, prediction
+from deepwell.predict.relevance import Relevance, hidden_layers, relevance
 
 FARTHEST = 1e15
 """Standardised inputs are cut here: farther ones would overflow float32, and all are equally far from the data."""
@@ -50,6 +58,8 @@ class FittedModel:
     """For each layer, in how many iterations the factorisation of K_ZZ needed more than the usual jitter."""
     classes: tuple[Any, ...] | None = None
     """The labels, if y is a class."""
+    conformity: np.ndarray | None = None
+    """Scores of calibration rows, (rows, targets), if there were any."""
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation if asked, shaped like y, block by block of rows; of classes the most
@@ -85,6 +95,71 @@ class FittedModel:
         for block in descriptions(self.posterior, self._standardised(X)):
             yield self._prediction([block])
 
+    def predict_interval(self, X: Any, level: float = 0.95, conformal: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of intervals that hold y with probability ``level``.
+
+        ``conformal`` stretches or shrinks the model's own intervals by what ``calibrated`` or ``fit(calibration=...)``
+        saw on rows kept out of the fit: coverage is then guaranteed on rows like those, whatever the model.
+        """
+        found = self._of_numbers(self.predict_dist(X), "intervals")
+        if not conformal:
+            return found.interval(level)
+        if self.conformity is None:
+            raise InputError("conformal intervals need calibration rows: fit(..., calibration=0.2) or model.calibrated")
+        return conformal_interval(found, self.conformity, level)
+
+    def calibrated(self, X: Any, y: Any) -> "FittedModel":
+        """The same model, calibrated for conformal intervals on rows that the fit has not seen."""
+        found = self._of_numbers(self.predict_dist(X), "conformal intervals")
+        values, _ = to_matrix(y, "y")
+        return dataclasses.replace(self, conformity=conformity(found, values[:, 0] if self.single_target else values))
+
+    def calibration(self, X: Any, y: Any) -> Calibration | Reliability:
+        """Can the error bars be trusted? On rows that the fit has not seen. See ``Calibration``, ``Reliability``."""
+        found = self.predict_dist(X)
+        if isinstance(found, ClassProbabilities):
+            return reliability(found, np.ravel(np.asarray(y)))
+        values, _ = to_matrix(y, "y")
+        return calibration(found, values[:, 0] if self.single_target else values)
+
+    def relevance(self, X: Any) -> Relevance:
+        """How much each input matters at the rows of X. See ``Relevance``."""
+        return relevance(self.posterior, self._standardised(X))
+
+    def hidden_layers(self, X: Any) -> list[np.ndarray]:
+        """Mean outputs of each hidden layer under every posterior sample, (samples, rows, width) each."""
+        return hidden_layers(self.posterior, self._standardised(X))
+
+    def function_values(self, X: Any) -> np.ndarray:
+        """Mean of the latent functions under every posterior sample, (samples, rows, latents), in standard units."""
+        return np.concatenate([mean for mean, _ in functions(self.posterior, self._standardised(X))], axis=1)
+
+    def log_likelihoods(self, X: Any, y: Any) -> np.ndarray:
+        """log p(y | x) under every posterior sample, (samples, rows), in the units of y."""
+        if self.classes is not None:
+            values = as_classes(y, self.classes).values
+        else:
+            values, _ = to_matrix(y, "y")
+        inputs = self._standardised(X)
+        require_same_rows(inputs, values)
+        found = log_densities(self.posterior, inputs, self.y_scaling.standardise(values))
+        return found - np.sum(np.log(self.y_scaling.scale))
+
+    def sampled_theta(self) -> dict[str, np.ndarray]:
+        """Hyperparameters by name, one value a posterior sample; empty if all samples share theta."""
+        if not isinstance(self.posterior, OwnTheta):
+            return {}
+        flat = self.posterior.parameters.reshape(-1, self.posterior.parameters.shape[-1])
+        models = jax.vmap(self.posterior.model)(flat)
+        leaves = jax.tree_util.tree_leaves_with_path(models)
+        return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+
+    def to_arviz(self, X: Any, y: Any = None) -> Any:
+        """Function values at X, sampled hyperparameters, log-likelihood of y: for ArviZ. See ``interfaces.arviz``."""
+        from deepwell.interfaces.arviz import to_arviz
+
+        return to_arviz(self, X, y)
+
     def save(self, path: str | Path) -> None:
         """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle."""
         from deepwell.interfaces.files import save
@@ -95,8 +170,10 @@ class FittedModel:
         """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
         if isinstance(self.posterior, Variational):
             raise InputError(f"{self.settings.inference} has no chains, so there is nothing to diagnose")
-        means = np.concatenate([mean for mean, _ in functions(self.posterior, self._standardised(X))], axis=1)
-        return diagnose(means.reshape(*self.posterior.draws, -1))
+        from deepwell.interfaces.arviz import effective_sizes
+
+        values = self.function_values(X).reshape(*self.posterior.draws, -1)
+        return diagnose(values, effective_sizes(values))
 
     def troubles(self, least_share: float = 0.0) -> str:
         """What went wrong numerically during the fit, in one sentence; empty if nothing did.
@@ -119,6 +196,11 @@ class FittedModel:
         if self.jitter_retries:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
         return "; ".join(found)
+
+    def _of_numbers(self, found: Prediction, what: str) -> Mixture | CountMixture:
+        if isinstance(found, ClassProbabilities):
+            raise InputError(f"{what} are of numbers, and {self.target_names[0]!r} is a class")
+        return found
 
     def _prediction(self, blocks: Iterable[Described]) -> Prediction:
         return prediction(blocks, self.y_scaling, self.single_target, self.classes)

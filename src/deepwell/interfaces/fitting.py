@@ -17,7 +17,7 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.rows import Rows, to_rows
 from deepwell.data.scaling import Scaling, input_scaling
-from deepwell.data.tables import column_types, is_frame, require_same_rows, to_matrix
+from deepwell.data.tables import column_types, is_frame, require_same_rows, take_rows, to_matrix
 from deepwell.data.targets import Targets
 from deepwell.inference.run import Progress, Result, Stopped, run, run_group
 from deepwell.interfaces.checkpoints import checkpointing, column_digests
@@ -42,6 +42,9 @@ class Prepared(NamedTuple):
     key: jax.Array
     problem: Any
     rows: Rows
+    settings: Settings
+    """Those chosen, with the likelihood named."""
+    targets: Targets
 
 
 def fit(
@@ -51,6 +54,7 @@ def fit(
     preset: str = "default",
     seed: int = 0,
     classes: Sequence[Any] | None = None,
+    calibration: float | None = None,
     init: Any = None,
     checkpoint: str | Path | None = None,
     every: float | None = None,
@@ -67,6 +71,9 @@ def fit(
     them. ``progress(phase, done, total, log_likelihood)`` is called after every chunk of iterations; ``verbose``
     shows a bar.
 
+    ``calibration`` is a share of the rows to keep out of the fit, so that ``predict_interval(conformal=True)`` has
+    guaranteed coverage.
+
     ``checkpoint`` is a folder: the state of the fit is written there every so many seconds (60), and the same call
     goes on from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
     carries the model of the samples drawn so far, if there are any.
@@ -75,15 +82,19 @@ def fit(
     if source is not None:
         settings, classes = with_shape_of(source, settings), classes if classes is not None else source.classes
     chosen = make_settings(preset, **settings)
+    if calibration is not None:
+        kept_out = _kept_out(y, chosen, calibration, checked_seed(seed))
+        options: dict[str, Any] = {"preset": preset, "seed": seed, "init": init, "verbose": verbose}
+        options |= {"checkpoint": checkpoint, "every": every, "progress": progress, **settings}
+        on_the_rest = fit(take_rows(X, ~kept_out), take_rows(y, ~kept_out), **options)
+        return on_the_rest.calibrated(take_rows(X, kept_out), take_rows(y, kept_out))
     started = time.perf_counter()
-    targets = read_targets(y, chosen, classes)
-    chosen = with_likelihood(chosen, targets)
-    prepared = _prepare(X, y, targets, chosen, checked_seed(seed), source)
+    prepared = _prepare(X, y, chosen, checked_seed(seed), source, classes)
 
     def fitted_by_now(result: Result) -> FittedModel:
-        return _fitted(prepared, result, chosen, preset, time.perf_counter() - started)
+        return _fitted(prepared, result, preset, time.perf_counter() - started)
 
-    identity = partial(_identity, X, targets, chosen, prepared)
+    identity = partial(_identity, X, prepared)
     try:
         with (
             watching() as watch,
@@ -91,7 +102,7 @@ def fit(
             reporting(progress, verbose, _log_unit(prepared)) as report,
             explaining_memory(chosen, prepared.known["num_rows"]),
         ):
-            config = _config(chosen, prepared)
+            config = _config(prepared)
             fitted = fitted_by_now(run(prepared.key, prepared.problem, prepared.rows, config, report, keeper))
     except Stopped as stopped:
         model = None if stopped.result is None else fitted_by_now(stopped.result)
@@ -101,6 +112,20 @@ def fit(
     if fitted.troubles(WORTH_A_WARNING):
         warnings.warn(fitted.troubles(WORTH_A_WARNING), stacklevel=2)
     return fitted
+
+
+def _kept_out(y: Any, chosen: Settings, share: Any, seed: int) -> np.ndarray:
+    """Which rows calibrate, drawn at random."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
+        raise InputError(f"calibration={share!r} must be a share of the rows, between 0 and 1")
+    values, _, classes = read_targets(y, chosen)
+    if classes is not None:
+        raise InputError("calibration is for intervals, and y is a class")
+    count = round(share * len(values))
+    if not 0 < count < len(values):
+        raise InputError(f"calibration={share!r} of {len(values)} rows leaves none for one of the two")
+    chosen_rows = np.random.default_rng([STREAM, seed, 1]).choice(len(values), count, replace=False)
+    return np.isin(np.arange(len(values)), chosen_rows)
 
 
 def fit_group(
@@ -120,35 +145,31 @@ def fit_group(
     started = time.perf_counter()
     if classes is None:
         classes = union_of_classes([y for _, y in tables], chosen)
-    targets = [read_targets(y, chosen, classes) for _, y in tables]
-    chosen = with_likelihood(chosen, targets[0])
-    members = [
-        _prepare(X, y, target, chosen, checked_seed(seed), None)
-        for (X, y), target, seed in zip(tables, targets, seeds, strict=True)
-    ]
-    shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), _config(chosen, m)) for m in members}
+    pairs = list(zip(tables, seeds, strict=True))
+    members = [_prepare(*table, chosen, checked_seed(seed), None, classes) for table, seed in pairs]
+    shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), _config(m)) for m in members}
     if len(shapes) > 1 or len(members) == 1:
-        pairs = zip(tables, seeds, strict=True)
         options = {"preset": preset, "classes": classes, "verbose": verbose, **settings}
         return [fit(*table, seed=seed, **options) for table, seed in pairs]
     keys = jnp.stack([m.key for m in members])
     problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
     log_unit = float(np.mean([_log_unit(m) for m in members]))
     with reporting(None, verbose, log_unit) as report, explaining_memory(chosen, members[0].known["num_rows"]):
-        results = run_group(keys, problem, rows, _config(chosen, members[0]), report)
+        results = run_group(keys, problem, rows, _config(members[0]), report)
     seconds = (time.perf_counter() - started) / len(members)
-    models = [_fitted(m, result, chosen, preset, seconds) for m, result in zip(members, results, strict=True)]
+    models = [_fitted(m, result, preset, seconds) for m, result in zip(members, results, strict=True)]
     for i, model in enumerate(models):
         if model.troubles(WORTH_A_WARNING):
             warnings.warn(f"table {i}: {model.troubles(WORTH_A_WARNING)}", stacklevel=2)
     return models
 
 
-def _identity(X: Any, targets: Targets, chosen: Settings, prepared: Prepared) -> dict[str, Any]:
+def _identity(X: Any, prepared: Prepared) -> dict[str, Any]:
     """Everything that decides the bits of the result."""
     from deepwell import __version__
 
     inputs, feature_names = to_matrix(X, "X")
+    targets = prepared.targets
     start = hashlib.sha256()
     for leaf in jax.tree.leaves(prepared.problem):
         start.update(np.asarray(leaf).tobytes())
@@ -156,7 +177,7 @@ def _identity(X: Any, targets: Targets, chosen: Settings, prepared: Prepared) ->
         "rows": len(inputs),
         "columns": column_digests([*feature_names, *targets.names], np.hstack([inputs, targets.values])),
         "classes": [str(label) for label in targets.classes or ()],
-        "settings": dataclasses.asdict(chosen),
+        "settings": dataclasses.asdict(prepared.settings),
         "seed": prepared.known["seed"],
         "start": start.hexdigest()[:16],
         "precision": str(prepared.rows.X.dtype),
@@ -166,15 +187,18 @@ def _identity(X: Any, targets: Targets, chosen: Settings, prepared: Prepared) ->
     }
 
 
-def _prepare(X: Any, y: Any, targets: Targets, chosen: Settings, seed: int, init: FittedModel | None) -> Prepared:
+def _prepare(
+    X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | None, classes: Sequence[Any] | None = None
+) -> Prepared:
     inputs, feature_names = to_matrix(X, "X")
+    targets = read_targets(y, chosen, classes)
     require_same_rows(inputs, targets.values)
+    chosen = with_likelihood(chosen, targets)
     rng = np.random.default_rng([STREAM, seed])
-    scalings = (
-        (input_scaling(inputs, chosen.input_scaling), target_scaling(targets, chosen))
-        if init is None
-        else (init.x_scaling, init.y_scaling)
-    )
+    if init is None:
+        scalings = input_scaling(inputs, chosen.input_scaling), target_scaling(targets, chosen)
+    else:
+        scalings = init.x_scaling, init.y_scaling
     known = {
         "x_scaling": scalings[0],
         "y_scaling": scalings[1],
@@ -192,7 +216,7 @@ def _prepare(X: Any, y: Any, targets: Targets, chosen: Settings, seed: int, init
     standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets.values), strict=True))
     problem = make_problem(rng, standard_X, standard_y, chosen, make_likelihood(chosen, targets), init)
     key = jax.random.key(int(rng.integers(2**32)))
-    return Prepared(known, key, problem, to_rows(rng, standard_X, standard_y))
+    return Prepared(known, key, problem, to_rows(rng, standard_X, standard_y), chosen, targets)
 
 
 def _check_same_columns(known: dict[str, Any], init: FittedModel) -> None:
@@ -202,8 +226,8 @@ def _check_same_columns(known: dict[str, Any], init: FittedModel) -> None:
             raise InputError(f"init was fitted with {what.replace('_', ' ')} {theirs}, but this table has {ours}")
 
 
-def _config(chosen: Settings, prepared: Prepared) -> Any:
-    return chosen.config(prepared.known["num_rows"])
+def _config(prepared: Prepared) -> Any:
+    return prepared.settings.config(prepared.known["num_rows"])
 
 
 def _log_unit(prepared: Prepared) -> float:
@@ -211,11 +235,11 @@ def _log_unit(prepared: Prepared) -> float:
     return float(np.sum(np.log(scaling.scale)))
 
 
-def _fitted(prepared: Prepared, result: Result, chosen: Settings, preset: str, seconds: float) -> FittedModel:
+def _fitted(prepared: Prepared, result: Result, preset: str, seconds: float) -> FittedModel:
     log_unit = _log_unit(prepared)
     return FittedModel(
         posterior=result.posterior,
-        settings=chosen,
+        settings=prepared.settings,
         preset=preset,
         trace=tuple((iteration, value - log_unit) for iteration, value in result.trace),
         seconds=seconds,

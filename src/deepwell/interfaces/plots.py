@@ -1,23 +1,28 @@
-"""Pictures of predictions: each function draws on the ``Axes`` it is given, in colour-blind safe colours."""
+"""Pictures: each function draws one result on the ``Axes`` it is given, in colour-blind safe colours."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from deepwell.predict.calibration import Calibration, Reliability, calibration
 from deepwell.predict.mixture import Mixture
+from deepwell.predict.relevance import Relevance
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
+MOST_BARS = 20
 
 
-def predicted_against_observed(axes: Any, prediction: Mixture, y: np.ndarray, name: str = "y") -> None:
+def predicted_against_observed(axes: Any, prediction: Any, y: np.ndarray, name: str = "y") -> None:
     """Predictive mean against the truth, with 95 % intervals; points off the diagonal's bars stand out."""
     lower, upper = prediction.interval(0.95)
     mean = prediction.mean
     inside = (y >= lower) & (y <= upper)
     for chosen, colour, label in ((inside, BLUE, "inside"), (~inside, ORANGE, "outside")):
         if np.any(chosen):
+            below, above = (np.maximum(gap[chosen], 0.0) for gap in (mean - lower, upper - mean))
             axes.errorbar(
-                y[chosen], mean[chosen], yerr=[(mean - lower)[chosen], (upper - mean)[chosen]], fmt="o",
+                y[chosen], mean[chosen], yerr=[below, above], fmt="o",
                 markersize=3, linewidth=0.6, alpha=0.7, color=colour, label=f"{label} 95 % ({np.mean(chosen):.0%})",
             )  # fmt: skip
     ends = [min(np.min(y), np.min(mean)), max(np.max(y), np.max(mean))]
@@ -27,14 +32,55 @@ def predicted_against_observed(axes: Any, prediction: Mixture, y: np.ndarray, na
     axes.legend(frameon=False, fontsize="small")
 
 
-def coverage(axes: Any, prediction: Mixture, y: np.ndarray) -> None:
+def coverage(axes: Any, prediction: Any, y: np.ndarray) -> None:
     """Share of y inside central intervals against their level: on the diagonal, error bars are honest."""
-    level = np.linspace(0.0, 1.0, 101)
-    central = np.abs(2.0 * prediction.cdf(y) - 1.0)
+    coverage_curve(axes, calibration(prediction, y))
+
+
+def coverage_curve(axes: Any, found: Calibration) -> None:
+    """The same of a calibration already made."""
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    axes.plot(level, [np.mean(central <= p) for p in level], color=BLUE, linewidth=2)
+    axes.plot(found.levels, found.coverage, color=BLUE, linewidth=2)
     axes.set_xlabel("level of the interval")
     axes.set_ylabel("share of observations inside")
+
+
+def pit_histogram(axes: Any, found: Calibration, bins: int = 20) -> None:
+    """Where y fell in its predictive distribution: flat is honest, a hump too wide, a bowl too narrow."""
+    counts, edges = np.histogram(found.pit, bins, (0.0, 1.0))
+    expected = len(found.pit) / bins
+    band = 2.0 * np.sqrt(expected * (1.0 - 1.0 / bins))
+    axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=BLUE, alpha=0.7, edgecolor="white")
+    axes.axhspan(max(expected - band, 0.0), expected + band, color=GREY, alpha=0.2, linewidth=0)
+    axes.axhline(expected, color=GREY, linewidth=1)
+    axes.set_xlabel("place of the observation in its prediction, F(y)")
+    axes.set_ylabel("observations")
+
+
+def reliability(axes: Any, found: Reliability) -> None:
+    """Share of right answers against confidence: on the diagonal, probabilities mean what they say."""
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
+    spread = np.sqrt(np.maximum(found.accuracy * (1.0 - found.accuracy), 1e-3) / found.rows)
+    axes.errorbar(found.confidence, found.accuracy, yerr=2.0 * spread, fmt="o-", color=BLUE, linewidth=1)
+    axes.set_xlabel("confidence")
+    axes.set_ylabel("share that was right")
+
+
+def relevance(axes: Any, found: Relevance, names: Sequence[str]) -> None:
+    """The most relevant inputs, with two standard deviations of the posterior."""
+    order = np.argsort(found.mean)[::-1][:MOST_BARS][::-1]
+    axes.barh(range(len(order)), found.mean[order], xerr=2.0 * found.spread[order], color=BLUE, alpha=0.7, ecolor=GREY)
+    axes.set_yticks(range(len(order)), [names[i] for i in order])
+    axes.set_xlabel("change of the prediction with the input (both in standard deviations)")
+
+
+def hidden_layer(axes: Any, x: np.ndarray, outputs: np.ndarray, name: str, unit: int = 0, draws: int = 20) -> None:
+    """One output of a hidden layer against one input, a line of dots a posterior sample."""
+    order = np.argsort(x)
+    for sample in outputs[np.linspace(0, len(outputs) - 1, min(draws, len(outputs))).astype(int)]:
+        axes.plot(x[order], sample[order, unit], ".", color=BLUE, markersize=2, alpha=0.4)
+    axes.set_xlabel(name)
+    axes.set_ylabel(f"hidden output {unit + 1}")
 
 
 def curve(axes: Any, x: np.ndarray, prediction: Mixture, draws: int = 0) -> None:
@@ -42,7 +88,29 @@ def curve(axes: Any, x: np.ndarray, prediction: Mixture, draws: int = 0) -> None
     for level, alpha in ((0.95, 0.15), (0.5, 0.3)):
         lower, upper = prediction.interval(level)
         axes.fill_between(x, lower, upper, color=BLUE, alpha=alpha, linewidth=0, label=f"{level:.0%} of y")
-    functions = prediction.scaling.restore(prediction.means)[..., 0]
-    for row in functions[np.linspace(0, len(functions) - 1, draws).astype(int)]:
-        axes.plot(x, row, color=GREY, linewidth=0.5, alpha=0.6)
+    if draws:
+        functions = prediction.scaling.restore(prediction.means)[..., 0]
+        for row in functions[np.linspace(0, len(functions) - 1, draws).astype(int)]:
+            axes.plot(x, row, color=GREY, linewidth=0.5, alpha=0.6)
     axes.plot(x, prediction.mean, color=BLUE, linewidth=2, label="mean")
+
+
+def trace(axes: Any, points: Sequence[tuple[int, float]]) -> None:
+    """Mean log-likelihood of a training row over the iterations of the fit."""
+    iterations, values = np.asarray(points).T
+    axes.plot(iterations, values, color=BLUE, linewidth=1)
+    settled = values[len(values) // 4 :]
+    axes.set_ylim(np.min(settled) - 0.1 * np.ptp(settled) - 1e-3, np.max(settled) + 0.1 * np.ptp(settled) + 1e-3)
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("log-likelihood of a training row")
+
+
+def chains(axes: Any, values: np.ndarray) -> None:
+    """One function value under the draws of every chain, (chain, draw): chains that agree overlap."""
+    palette = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+    for i, chain in enumerate(values):
+        axes.plot(chain, color=palette[i % len(palette)], linewidth=0.8, alpha=0.8, label=f"chain {i + 1}")
+    axes.set_xlabel("draw")
+    axes.set_ylabel("function value (standard units)")
+    if len(values) > 1:
+        axes.legend(frameon=False, fontsize="small")

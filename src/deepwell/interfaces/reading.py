@@ -20,11 +20,15 @@ FIRST_EXCESS_DEGREES = 4.0
 
 def read_targets(y: Any, settings: Settings, classes: Sequence[Any] | None = None) -> Targets:
     """y as the likelihood needs it; without a likelihood, text and truth values are classes and the rest numbers."""
-    if settings.likelihood in (*CLASSES, "classes") or (settings.likelihood is None and are_labels(y)):
+    if _asks_for_classes(settings) or (settings.likelihood is None and (classes is not None or are_labels(y))):
         return as_classes(y, classes)
     if classes is not None:
         raise InputError(f"classes are given, but likelihood={settings.likelihood!r} is none of classes")
     return as_counts(y) if settings.likelihood in COUNTS else as_numbers(y)
+
+
+def _asks_for_classes(settings: Settings) -> bool:
+    return settings.likelihood in (*CLASSES, "classes")
 
 
 def with_likelihood(settings: Settings, targets: Targets) -> Settings:
@@ -39,9 +43,9 @@ def with_likelihood(settings: Settings, targets: Targets) -> Settings:
 
 def union_of_classes(ys: Sequence[Any], settings: Settings) -> tuple[Any, ...] | None:
     """All classes of several targets, None if they are no classes."""
-    found = [read_targets(y, settings).classes for y in ys]
-    labels = {label for classes in found if classes is not None for label in classes}
-    return tuple(sorted(labels)) if labels else None
+    if not _asks_for_classes(settings) and not (settings.likelihood is None and are_labels(ys[0])):
+        return None
+    return as_classes(np.concatenate([np.ravel(np.asarray(y, object)) for y in ys])).classes
 
 
 def target_scaling(targets: Targets, settings: Settings) -> Scaling:

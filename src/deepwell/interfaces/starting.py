@@ -41,6 +41,8 @@ def checked_start(init: Any) -> FittedModel | None:
 def with_shape_of(init: FittedModel, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with the shape of the model that is the start; it cannot be had in another."""
     shape = {name: getattr(init.settings, name) for name in SHAPE}
+    if settings.get("likelihood") == "classes" and init.classes is not None:
+        settings = {**settings, "likelihood": None}
     for name, value in shape.items():
         if settings.get(name) is not None and plain(settings[name]) != value:
             raise InputError(f"{name}={settings[name]!r} cannot be had: init was fitted with {name}={value!r}")

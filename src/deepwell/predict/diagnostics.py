@@ -5,14 +5,31 @@ from typing import NamedTuple
 import numpy as np
 
 AGREE = 1.05
+APART, APART_SHARE = 3.0, 0.1
+"""Two chains are in different modes where their means differ by this many of their standard deviations, at such a share
+of the places looked at."""
+ENOUGH = 100
+"""Effective draws that give a mean to a tenth of a standard deviation."""
+
+
+class Effective(NamedTuple):
+    """Effective sizes of the sample in the bulk and the tails, and the Monte Carlo error of the mean in standard
+    deviations; one a place looked at (Vehtari et al. 2021)."""
+
+    bulk: np.ndarray
+    tail: np.ndarray
+    error: np.ndarray
 
 
 class Diagnosis(NamedTuple):
-    """Split R-hat of the function's values, one a row (and target) looked at, and a verdict in words."""
+    """Split R-hat of the function's values, one a place looked at; chains grouped into modes; a verdict in words."""
 
     r_hat: np.ndarray
     num_chains: int
     num_draws: int
+    modes: tuple[tuple[int, ...], ...] = ()
+    effective: Effective | None = None
+    """None where ArviZ is not installed, or the draws are too few."""
 
     @property
     def converged(self) -> bool:
@@ -26,14 +43,66 @@ class Diagnosis(NamedTuple):
             f"{self.num_chains} chain(s) of {self.num_draws} draws: split R-hat is at most {AGREE} at "
             f"{share:.0%} of the places looked at (median {np.median(self.r_hat):.3f}, worst {np.max(self.r_hat):.3f})"
         )
-        advice = "the chains agree" if self.converged else "the chains have not mixed: run longer, or use more chains"
-        alone = "; one chain cannot show that another would agree" if self.num_chains == 1 else ""
-        return f"{summary}; {advice}{alone}."
+        return "; ".join([summary, *self._effective_size(), *self._advice()]) + "."
+
+    def _effective_size(self) -> list[str]:
+        if self.effective is None:
+            return []
+        bulk, tail = np.median(self.effective.bulk), np.median(self.effective.tail)
+        return [
+            f"the draws are worth {bulk:.0f} independent ones for the mean and {tail:.0f} for the tails (medians), "
+            f"so that means are known to {np.median(self.effective.error):.2f} posterior standard deviations"
+        ]
+
+    def _advice(self) -> list[str]:
+        if len(self.modes) > 1:
+            return [
+                _name_modes(self.modes, self.num_chains),
+                "predictions weigh each mode by its number of chains",
+            ]
+        if not self.converged:
+            return ["the chains have not mixed: run longer, or use more chains"]
+        if self.num_chains == 1:
+            return ["the chain agrees with itself; one chain cannot show that another would agree"]
+        few = self.effective is not None and np.median(self.effective.bulk) < ENOUGH
+        return ["the chains agree", *(["more samples would sharpen the means"] if few else [])]
 
 
-def diagnose(values: np.ndarray) -> Diagnosis:
+def _name_modes(modes: tuple[tuple[int, ...], ...], num_chains: int) -> str:
+    """Chains are numbered from 1."""
+
+    def named(chains: tuple[int, ...]) -> str:
+        return ("chain " if len(chains) == 1 else "chains ") + ", ".join(str(i + 1) for i in chains)
+
+    largest, *others = sorted(modes, key=len, reverse=True)
+    if len(largest) > num_chains / 2:
+        away = " and ".join(f"{named(m)} {'is' if len(m) == 1 else 'are'} in another mode" for m in others)
+        return f"{len(largest)} of {num_chains} chains agree; {away}; run longer, or trust neither alone"
+    return f"the chains are in {len(modes)} modes: " + "; ".join(named(mode) for mode in modes)
+
+
+def diagnose(values: np.ndarray, effective: Effective | None = None) -> Diagnosis:
     """Diagnose values of shape (chain, draw, place)."""
-    return Diagnosis(split_r_hat(values), values.shape[0], values.shape[1])
+    return Diagnosis(split_r_hat(values), values.shape[0], values.shape[1], find_modes(values), effective)
+
+
+def find_modes(values: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Groups of chains: two are in one mode unless their means are many spreads apart in many places."""
+    if values.shape[1] < 2:
+        return (tuple(range(len(values))),)
+    means, stds = np.mean(values, 1), np.std(values, 1, ddof=1)
+    groups: list[list[int]] = []
+    for chain in range(len(values)):
+        for group in groups:
+            first = group[0]
+            spread = np.sqrt(0.5 * (stds[chain] ** 2 + stds[first] ** 2))
+            apart = np.abs(means[chain] - means[first]) > APART * spread
+            if np.mean(apart) <= APART_SHARE:
+                group.append(chain)
+                break
+        else:
+            groups.append([chain])
+    return tuple(tuple(group) for group in groups)
 
 
 def split_r_hat(values: np.ndarray) -> np.ndarray:

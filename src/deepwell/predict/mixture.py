@@ -1,6 +1,7 @@
 """A predictive distribution of numbers: normals, some a posterior sample, mixed, in the user's units."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from scipy import special
@@ -121,8 +122,10 @@ class Mixture:
         return restored[..., 0] if self.single_target else restored
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target."""
-        return self._shaped(self._over_rows(normal_mixtures.crps, self._standardised(y), unit=self.scaling.scale))
+        """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target; in closed form if the noise is
+        Gaussian, otherwise by a sum over 400 points."""
+        score = partial(normal_mixtures.crps, by_pairs=self.noise_variances.shape[-1] == 1)
+        return self._shaped(self._over_rows(score, self._standardised(y), unit=self.scaling.scale))
 
     def _standardised(self, y: np.ndarray) -> np.ndarray:
         values = np.asarray(y, np.float64)

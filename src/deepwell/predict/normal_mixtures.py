@@ -4,8 +4,6 @@ import numpy as np
 from scipy import special
 
 NEWTON_STEPS = 60
-MOST_PAIRS = 500**2
-"""Pairs of components up to which E|Y - Y'| is summed pair by pair."""
 GRID = 400
 
 
@@ -46,11 +44,12 @@ def _absolute_moment(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return mean * (2.0 * special.ndtr(ratio) - 1.0) + std * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * ratio**2)
 
 
-def crps(means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """E|Y - y| - E|Y - Y'| / 2."""
+def crps(
+    means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray, by_pairs: bool = True
+) -> np.ndarray:
+    """E|Y - y| - E|Y - Y'| / 2, the latter in closed form, or on a grid where pairs are too many."""
     to_y = np.sum(weights * _absolute_moment(means - y, variances), -1)
-    few = means.shape[-1] ** 2 <= MOST_PAIRS
-    return to_y - 0.5 * (_distance_by_pairs if few else _distance_by_grid)(means, variances, weights)
+    return to_y - 0.5 * (_distance_by_pairs if by_pairs else _distance_by_grid)(means, variances, weights)
 
 
 def _distance_by_pairs(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -36,6 +36,21 @@ def functions(posterior: Posterior, X: np.ndarray) -> Iterator[Functions]:
         yield _first_rows(values, count)
 
 
+@quick_jit
+def _log_densities(posterior: Posterior, functions: Functions, y: Float[Array, "n p"]) -> Float[Array, "s n"]:
+    return posterior.log_densities(functions, y)
+
+
+def log_densities(posterior: Posterior, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log p(y | x) under every sample, (samples, rows), for standardised X and y."""
+    starts = range(0, len(X), ROWS_PER_BLOCK)
+    parts = []
+    for start, (values, count) in zip(starts, _blocks(posterior, X), strict=True):
+        padded = np.pad(y[start : start + ROWS_PER_BLOCK], ((0, ROWS_PER_BLOCK - count), (0, 0)))
+        parts.append(_first_rows(_log_densities(posterior, values, jnp.asarray(padded, float)), count))
+    return np.concatenate(parts, axis=1)
+
+
 def descriptions(posterior: Posterior, X: np.ndarray) -> Iterator[Described]:
     """p(y | x) under every sample, block of rows by block, for standardised X."""
     for values, count in _blocks(posterior, X):

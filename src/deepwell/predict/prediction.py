@@ -25,7 +25,8 @@ def prediction(
     parts = list(blocks)
     joined = type(parts[0])(*(_over_rows(same) for same in zip(*parts, strict=True)))
     if isinstance(joined, Rates):
-        return CountMixture(np.asarray(joined.rates), _weights(joined.log_weights)[0, 0, 0], single_target)
+        rates, dispersion = (np.asarray(part) for part in (joined.rates, joined.dispersion))
+        return CountMixture(rates, dispersion, _weights(joined.log_weights)[0, 0, 0], single_target)
     return Mixture(joined.mean, joined.variance, joined.noise, scaling, single_target, _weights(joined.log_weights))
 
 

@@ -80,7 +80,7 @@ class RobustMax(ClassLikelihood):
             below = 0.5 + 0.5 * jax.lax.erf(gaps / math.sqrt(2.0))
             return weights @ jnp.prod(jnp.where(is_own[:, None], 1.0, below), 0)
 
-        return jax.vmap(one, 1, 1)(of)
+        return one(of[:, 0])[:, None] if of.shape[1] == 1 else jax.lax.map(one, of.T).T  # many classes need memory
 
     def _log_values(self) -> tuple[float, float]:
         return math.log1p(-self.epsilon), math.log(self.epsilon / (self.num_classes - 1))

@@ -22,8 +22,12 @@ FLOOR = 1e-6
 """Least variance of noise: the ``predictive`` objective can drive it to zero, and densities must stay finite."""
 NODES = 20
 DEGREES_FLOOR = 2.0
-SCALE_NODES, LOWEST, HIGHEST = 32, -16.0, 5.0
-"""Nodes for Student's noise, and where they begin and end in standard deviations of the logarithm of its precision."""
+EXPECTATION_NODES = 32
+SCALE_NODES, SPREADING, LOWEST, HIGHEST = 48, 0.2, -14.0, 5.0
+"""Nodes for Student's noise: dense near the mode of the log precision, wider apart (sinh) towards the tail, from -14,
+which an outlier of 1,000 scales asks for, to 5 of its standard deviations."""
+LARGEST_LOG_DEGREES = 7.0
+"""Beyond a thousand degrees of freedom Student's noise is normal, and gradients in them are rounding."""
 
 
 class Normals(NamedTuple):
@@ -93,8 +97,8 @@ class Gaussian(Noisy):
 class StudentT(Noisy):
     """p(y | f) = prod_j t(y_j; f_j, scale_j^2, degrees_j), for data with outliers.
 
-    t = int N(y; f, scale^2 / w) Gamma(w; degrees / 2, degrees / 2) dw, by the trapezoidal rule in log w, which
-    converges exponentially; degrees = 2 + exp(log_excess_degrees), so that y has a variance.
+    t = int N(y; f, scale^2 / w) Gamma(w; degrees / 2, degrees / 2) dw, by the trapezoidal rule in u with
+    log w = sqrt(2 / degrees) sinh(0.2 u) / 0.2; degrees = 2 + exp(log_excess_degrees), so that y has a variance.
     """
 
     log_noise_variance: Float[Array, " p"]
@@ -108,7 +112,7 @@ class StudentT(Noisy):
 
     @property
     def degrees(self) -> Float[Array, " p"]:
-        return DEGREES_FLOOR + jnp.exp(self.log_excess_degrees)
+        return DEGREES_FLOOR + jnp.exp(jnp.minimum(self.log_excess_degrees, LARGEST_LOG_DEGREES))
 
     def num_latents(self, num_targets: int) -> int:
         return num_targets
@@ -119,15 +123,24 @@ class StudentT(Noisy):
     def variational_expectations(
         self, mean: Float[Array, "n p"], variance: Float[Array, "n p"], y: Float[Array, "n p"]
     ) -> Float[Array, " n"]:
-        nodes, weights = hermite(SCALE_NODES, mean.dtype)
+        nodes, weights = hermite(EXPECTATION_NODES, mean.dtype)
         f = at_nodes(mean, variance, nodes)
         per_node = _student_log_density(y[..., None], f, self.squared_scale[:, None], self.degrees[:, None])
         return jnp.sum(per_node @ weights, -1)
 
+    def predict_mean_and_var(
+        self, mean: Float[Array, "n p"], variance: Float[Array, "n p"]
+    ) -> tuple[Float[Array, "n p"], Float[Array, "n p"]]:
+        return mean, variance + self.squared_scale * self.degrees / (self.degrees - 2.0)
+
     def describe(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Normals:
         degrees = self.degrees[:, None]
-        log_precision = jnp.sqrt(2.0 / degrees) * jnp.linspace(LOWEST, HIGHEST, SCALE_NODES, dtype=mean.dtype)
-        log_weights = jax.nn.log_softmax(0.5 * degrees * (log_precision - jnp.exp(log_precision)), -1)
+        width = jnp.sqrt(2.0 / degrees)
+        first, last = (jnp.arcsinh(SPREADING * end) / SPREADING for end in (LOWEST / width, HIGHEST))
+        u = first + (last - first) * jnp.linspace(0.0, 1.0, SCALE_NODES, dtype=mean.dtype)
+        log_precision = width * jnp.sinh(SPREADING * u) / SPREADING
+        density = 0.5 * degrees * (log_precision - jnp.expm1(log_precision))
+        log_weights = jax.nn.log_softmax(density + jnp.log(jnp.cosh(SPREADING * u)), -1)
         noise = self.squared_scale[:, None] * jnp.exp(-log_precision)
         return Normals(mean, variance, noise[None], log_weights[None])
 

@@ -1,0 +1,62 @@
+"""To ArviZ, for its diagnostics, comparisons and plots: both its version 0 and its version 1."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepwell.data.errors import InputError
+from deepwell.predict.diagnostics import Effective
+
+if TYPE_CHECKING:
+    from deepwell.interfaces.fitted import FittedModel
+
+LEAST_DRAWS = 4
+
+
+def to_arviz(model: "FittedModel", X: Any, y: Any = None) -> Any:
+    """Function values at the rows of X, sampled hyperparameters, and the log-likelihood of y, by chain and draw.
+
+    An ``InferenceData`` of ArviZ 0, a ``DataTree`` of ArviZ 1. With y ``arviz.loo`` works on it.
+    """
+    chains, draws = model.posterior.draws
+    values = model.function_values(X)
+    posterior = {"f": values.reshape(chains, draws, *values.shape[1:])}
+    posterior |= {name: trace.reshape(chains, draws, *trace.shape[1:]) for name, trace in model.sampled_theta().items()}
+    groups: dict[str, dict[str, np.ndarray]] = {"posterior": posterior}
+    if y is not None:
+        per_row = model.log_likelihoods(X, y)
+        groups["log_likelihood"] = {"y": per_row.reshape(chains, draws, -1)}
+    return _from_groups(groups, {"f": ["row", "output"]})
+
+
+def effective_sizes(values: np.ndarray) -> Effective | None:
+    """Of values (chain, draw, place), by ArviZ; None without ArviZ, or where there are too few draws for it."""
+    if values.shape[1] < LEAST_DRAWS:
+        return None
+    try:
+        az = _arviz()
+    except InputError:
+        return None
+    data = _from_groups({"posterior": {"f": values.astype(np.float64)}}, {"f": ["place"]})
+    bulk, tail = (np.asarray(az.ess(data, method=method)["f"]) for method in ("bulk", "tail"))
+    error = np.asarray(az.mcse(data, method="mean")["f"]) / np.maximum(np.std(values, (0, 1)), 1e-300)
+    return Effective(bulk, tail, error)
+
+
+def _from_groups(groups: dict[str, dict[str, np.ndarray]], dims: dict[str, list[str]]) -> Any:
+    az = _arviz()
+    if int(az.__version__.split(".")[0]) == 0:
+        return az.from_dict(**groups, dims=dims)
+    return az.from_dict(groups, dims=dims)
+
+
+def _arviz() -> Any:
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1
+            import arviz
+    except ImportError as error:
+        raise InputError("this needs ArviZ: pip install 'deepwell[arviz]'") from error
+    return arviz

@@ -1,0 +1,83 @@
+"""What did it learn? Relevance of inputs, and what the hidden layers make of them."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from deepwell.inference.compiling import quick_jit
+from deepwell.inference.posteriors import Networks, OwnTheta, Posterior, SharedTheta, Variational
+from deepwell.model.deep_gp import DeepGP
+
+MOST_ROWS = 128
+
+
+class Relevance(NamedTuple):
+    """Of each input: sqrt(mean over rows of (d f / d x)^2), through all layers, standardised x and y; its mean over the
+    posterior samples and their standard deviation."""
+
+    mean: np.ndarray
+    spread: np.ndarray
+
+
+def relevance(posterior: Posterior, X: np.ndarray) -> Relevance:
+    """Sensitivity of f_L to every column of standardised X; of several outputs the root of the summed squares."""
+    rows = X[np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int)]
+    slopes = np.asarray(_slopes(posterior, jnp.asarray(rows, float)), np.float64)
+    return Relevance(np.mean(slopes, 1), np.std(slopes, 1))
+
+
+@quick_jit
+def _slopes(posterior: Posterior, X: Float[Array, "n d"]) -> Float[Array, "d s"]:
+    """One forward derivative an input gives that of all samples at once."""
+    prepared = posterior.prepare()
+
+    def along(direction: Float[Array, " d"]) -> Float[Array, " s"]:
+        def means(X: Float[Array, "n d"]) -> Float[Array, "s n p"]:
+            return posterior.functions(prepared, X)[0]
+
+        _, slope = jax.jvp(means, (X,), (jnp.broadcast_to(direction, X.shape),))
+        return jnp.sqrt(jnp.mean(jnp.sum(slope**2, -1), -1))
+
+    return jax.lax.map(along, jnp.eye(X.shape[1], dtype=X.dtype))
+
+
+def hidden_layers(posterior: Posterior, X: np.ndarray) -> list[np.ndarray]:
+    """Mean outputs of every hidden layer at the rows of standardised X, (samples, rows, width) each."""
+    return [np.asarray(_means(_first_layers(posterior, level), jnp.asarray(X, float)))
+            for level in range(1, _depth(posterior))]  # fmt: skip
+
+
+@quick_jit
+def _means(posterior: Posterior, X: Float[Array, "n d"]) -> Float[Array, "s n w"]:
+    return posterior.functions(posterior.prepare(), X)[0]
+
+
+def _depth(posterior: Posterior) -> int:
+    if isinstance(posterior, Networks):
+        return 1
+    model: Any = posterior.template if isinstance(posterior, OwnTheta) else posterior.model  # type: ignore[attr-defined]
+    return model.depth
+
+
+def _first_layers(posterior: Posterior, count: int) -> Posterior:
+    """The posterior of the first layers alone, whose functions are the outputs of the last of them."""
+
+    def cut(model: DeepGP) -> DeepGP:
+        return dataclasses.replace(model, layers=model.layers[:count])
+
+    def some(parts: PyTree, number: int = count) -> PyTree:
+        return parts[:number]
+
+    if isinstance(posterior, SharedTheta):
+        return SharedTheta(cut(posterior.model), some(posterior.samples), some(posterior.noise, count - 1))
+    if isinstance(posterior, Variational):
+        draws = 1 if count == 1 else posterior.num_draws
+        return Variational(cut(posterior.model), some(posterior.belief), some(posterior.noise, count - 1), draws)
+    assert isinstance(posterior, OwnTheta)
+    parameters = jax.vmap(jax.vmap(lambda p: ravel_pytree(cut(posterior.model(p)))[0]))(posterior.parameters)
+    return OwnTheta(cut(posterior.template), parameters, some(posterior.samples), some(posterior.noise, count - 1))
