@@ -160,7 +160,7 @@ def test_bad_labels_are_named():
 def test_labels_with_gaps_are_named_not_taken_for_numbers():
     X = np.zeros((4, 1))
     for y in (["a", "b", np.nan, "a"], pd.array(["a", "b", pd.NA, "a"], dtype="string")):
-        with pytest.raises(InputError, match="column 'y' of y has a missing value .NaN. in row 2"):
+        with pytest.raises(InputError, match=r"column 'y' of y has a missing value \(NaN\) in row 2"):
             deepwell.fit(X, np.asarray(y, object))
     for classes, message in (
         ([], "classes has no rows"), (5, "must be a list of labels"), ("ab", "must be a list of labels"),

@@ -79,6 +79,9 @@ def fit(
         Path | None, typer.Option(help="Folder for checkpoints; the same command goes on from the newest.")
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
+    report: Annotated[
+        Path | None, typer.Option(help="Keep 20 % of the rows out of the fit and write a page (.html) that judges it.")
+    ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="On a GPU: slower kernels that give the same bits every time.")
     ] = False,
@@ -88,20 +91,26 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a model to a table and save it."""
+    from deepwell.data.splits import split_rows
     from deepwell.data.tables import read_table, split_target
     from deepwell.interfaces.files import load
     from deepwell.interfaces.fitting import fit as fit_model
     from deepwell.interfaces.interrupting import Interrupted
+    from deepwell.interfaces.report import Held, write_report
 
     if deterministic:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_deterministic_ops=true".strip()
     with _plain_errors(), _on_device(device):
         _check_output(out, force)
+        if report is not None:
+            _check_output(report, force)
         X, y = split_target(read_table(table), target)
         settings = _settings(others, depth=depth, inference=inference, num_chains=chains)
+        train, test = split_rows(len(X), split=0, seed=seed) if report is not None else (slice(None), slice(0))
+        known = y if len(target) > 1 else y.iloc[:, 0]
         try:
             model = fit_model(
-                X, y if len(target) > 1 else y.iloc[:, 0], preset=preset, seed=seed, verbose=not quiet,
+                X.iloc[train], known.iloc[train], preset=preset, seed=seed, verbose=not quiet,
                 init=None if init is None else load(init), checkpoint=checkpoint, every=every,
                 **_with_task(settings, task, y, init is not None),
             )  # fmt: skip
@@ -117,6 +126,10 @@ def fit(
         )
         if model.troubles():
             typer.echo(f"troubles: {model.troubles()}")
+        if report is not None:
+            training = X.iloc[train].to_numpy(float), known.iloc[train].to_numpy()
+            write_report(model, report, Held(X.iloc[test], known.iloc[test].to_numpy(), training), out.name)
+            typer.echo(f"report: {report}")
 
 
 @app.command()
@@ -202,6 +215,30 @@ def check(
         typer.echo(f"{checked.verdict}, {checked.seconds:.0f} s; picture: {out / 'check.png'}")
         if not checked.passed:
             raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    model: Annotated[Path, typer.Argument(help="A .deepwell file.")],
+    data: Annotated[Path | None, typer.Option(help="A table of rows not seen in the fit, target included.")] = None,
+    out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("report.html"),
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Write one self-contained page on a fitted model: scores, calibration, convergence, what it learned."""
+    from deepwell.data.tables import read_table, split_target
+    from deepwell.interfaces.files import load
+    from deepwell.interfaces.report import Held, write_report
+
+    with _plain_errors(), _on_device(device):
+        _check_output(out, force)
+        fitted = load(model)
+        held = None
+        if data is not None:
+            X, y = split_target(read_table(data), fitted.target_names)
+            held = Held(X, (y.iloc[:, 0] if fitted.single_target or fitted.classes else y).to_numpy())
+        write_report(fitted, out, held, model.name)
+        typer.echo(f"report: {out}")
 
 
 def main() -> None:

@@ -141,7 +141,7 @@ def _calibrated(checked: Checked, case: Case, seed: int, replications: int) -> J
 
 def _loose(checked: Checked, case: Case, seed: int, replications: int) -> Judged:
     found = _calibrate(checked, case, seed, replications)
-    return "reported", f"{_ranks(found)}; outermost quarter of the ranks of f {found.outermost:.0%}, not 25 %"
+    return "reported", f"{_ranks(found)}; outermost quarter of ranks {100 * found.outermost:.0f} %, calibrated 25 %"
 
 
 def _calibrate(checked: Checked, case: Case, seed: int, replications: int) -> Calibration:
