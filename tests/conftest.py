@@ -8,11 +8,21 @@ CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # JAX reads these when it is imported
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
+import jax  # noqa: E402
+import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 settings.register_profile("same every time", derandomize=True)
 settings.load_profile("same every time")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """Each compiled program maps pieces of memory, and a process may map so many; the cache on disk remembers them."""
+    yield
+    jax.clear_caches()
+
 
 hook = install_import_hook("deepwell.model", "beartype.beartype")
 hook.__enter__()

@@ -63,8 +63,7 @@ def test_the_right_likelihood_wins(likelihood, objective):
 @pytest.mark.parametrize(
     ("method", "likelihood"),
     [
-        ("sghmc-bayes", "heteroscedastic"), ("sghmc-bayes", "poisson"), ("dsvi", "student-t"), ("dsvi", "poisson"),
-        ("dsvi-decoupled", "heteroscedastic"), ("dsvi-decoupled", "student-t"),
+        ("sghmc-bayes", "poisson"), ("dsvi", "student-t"), ("dsvi-decoupled", "heteroscedastic"),
     ],
 )  # fmt: skip
 def test_every_method_comes_near_the_truth(method, likelihood):
