@@ -58,6 +58,7 @@ def test_at_depth_two_they_agree_where_the_bound_is_tight():
     assert_agree(function_values(sghmc), function_values(nuts), 0.2)
 
 
+@pytest.mark.slow
 def test_inner_samples_move_a_loose_problem_towards_its_exact_posterior():
     """Two inducing points in the hidden layer; nuts samples the hidden noise, so its target has no bound in it."""
     settings = {"depth": 2, "num_inducing": (2, 10), "hidden_variance": 0.1, "noise_variance": 0.15}
