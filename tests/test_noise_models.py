@@ -43,6 +43,9 @@ MARGINS = {
 objective can bend its own variance to the noise, so it leaves less to gain."""
 
 
+SLOW = {("heteroscedastic", "predictive"), ("student-t", "predictive")}
+
+
 def log_likelihood_of(toy, **settings):
     X, y, _ = toy(0)
     X_new, y_new, truth = toy(1)
@@ -50,7 +53,10 @@ def log_likelihood_of(toy, **settings):
     return found["test_log_likelihood"], np.mean(truth), found["coverage_95"]
 
 
-@pytest.mark.parametrize(("likelihood", "objective"), MARGINS)
+@pytest.mark.parametrize(
+    ("likelihood", "objective"),
+    [pytest.param(*case, marks=[pytest.mark.slow] if case in SLOW else []) for case in MARGINS],
+)
 def test_the_right_likelihood_wins(likelihood, objective):
     toy = TOYS[likelihood]
     right, truth, coverage = log_likelihood_of(toy, likelihood=likelihood, objective=objective)
