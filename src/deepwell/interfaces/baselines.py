@@ -7,6 +7,7 @@ import numpy as np
 
 from deepwell.data.scaling import Scaling
 from deepwell.interfaces.fitting import fit
+from deepwell.interfaces.settings import CLASSES
 from deepwell.predict.classes import ClassProbabilities
 from deepwell.predict.metrics import scores
 from deepwell.predict.mixture import Mixture
@@ -22,8 +23,7 @@ def baseline_scores(
 
     Those that need scikit-learn are left out where it is not installed.
     """
-    of_classes = likelihood in ("robust-max", "softmax", "bernoulli", "bernoulli-logit")
-    makers = _classifiers(seed) if of_classes else _regressors(seed)
+    makers = _classifiers(seed) if likelihood in CLASSES else _regressors(seed)
     found = {name: scores(make(X, y)(X_test), y_test) for name, make in makers.items()}
     one_layer = fit(X, y, depth=1, preset="quick", likelihood=likelihood, seed=seed)
     return found | {"one-layer GP (quick)": scores(one_layer.predict_dist(X_test), y_test)}

@@ -8,6 +8,7 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
 from deepwell.interfaces import plots
+from deepwell.interfaces.baselines import least_squares
 from deepwell.interfaces.fitting import fit
 from deepwell.predict.metrics import scores
 
@@ -30,7 +31,7 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
     prediction = model.predict_dist(X.iloc[test])
     result = {
         "deep GP, depth 2": scores(prediction, y[test]),
-        "linear regression": _linear_scores(X.to_numpy()[train], y[train], X.to_numpy()[test], y[test]),
+        "linear regression": scores(least_squares(X.to_numpy()[train], y[train])(X.to_numpy()[test]), y[test]),
     }
 
     x, noisy = step_data()
@@ -45,19 +46,6 @@ def step_data(seed: int = 0, rows: int = 100) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = np.sort(rng.uniform(-1.0, 1.0, rows))
     return x, np.where(x < 0.0, -1.0, 1.0) + 0.05 * rng.standard_normal(rows)
-
-
-def _linear_scores(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict[str, float]:
-    """Least squares with a constant Gaussian error bar, scored like the rest."""
-    from deepwell.data.scaling import Scaling
-    from deepwell.predict.mixture import Mixture
-
-    design, design_test = (np.column_stack([np.ones(len(A)), A]) for A in (X, X_test))
-    weights, *_ = np.linalg.lstsq(design, y, rcond=None)
-    residual = np.sum((y - design @ weights) ** 2) / (len(y) - design.shape[1])
-    means = (design_test @ weights)[None, :, None]
-    unscaled = Scaling(np.zeros(1), np.ones(1))
-    return scores(Mixture(means, np.zeros_like(means), np.full((1, 1), residual), unscaled, True), y_test)
 
 
 def _draw(path: Path, x: np.ndarray, noisy: np.ndarray, by_depth: dict[int, Any], prediction: Any, y: Any) -> None:

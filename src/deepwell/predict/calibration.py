@@ -64,7 +64,7 @@ class Reliability(NamedTuple):
 
 def reliability(prediction: ClassProbabilities, y: np.ndarray, bins: int = BINS) -> Reliability:
     """The bins of a reliability diagram; empty ones are left out."""
-    right = np.argmax(prediction.probabilities, -1) == prediction.codes(y)
+    right = prediction.is_right(y)
     place = np.minimum((prediction.confidence * bins).astype(int), bins - 1)
     count = np.bincount(place, minlength=bins)
     held = count > 0

@@ -60,6 +60,10 @@ class ClassProbabilities:
         numbers = {label: code for code, label in enumerate(self.classes.tolist())}
         return np.asarray([numbers.get(label, -1) for label in labels.tolist()])
 
+    def is_right(self, y: Any) -> np.ndarray:
+        """Whether the most probable class is the true one."""
+        return np.argmax(self.probabilities, -1) == self.codes(y)
+
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """``n`` draws of y for all rows."""
         ends = np.cumsum(self.probabilities, -1)[:, :-1]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from deepwell.predict.calibration import reliability
 from deepwell.predict.classes import ClassProbabilities
 from deepwell.predict.prediction import Prediction
 
@@ -18,7 +19,7 @@ def scores(prediction: Prediction, y: Any) -> dict[str, float]:
     log_likelihood = {"test_log_likelihood": float(np.mean(prediction.log_prob(y)))}
     if isinstance(prediction, ClassProbabilities):
         return log_likelihood | {
-            "accuracy": float(np.mean(_is_right(prediction, y))),
+            "accuracy": float(np.mean(prediction.is_right(y))),
             "brier": brier(prediction, y),
             "calibration_error": calibration_error(prediction, y),
         }
@@ -30,10 +31,6 @@ def scores(prediction: Prediction, y: Any) -> dict[str, float]:
     }
 
 
-def _is_right(prediction: ClassProbabilities, y: Any) -> np.ndarray:
-    return np.argmax(prediction.probabilities, -1) == prediction.codes(y)
-
-
 def brier(prediction: ClassProbabilities, y: Any) -> float:
     """Mean over rows of sum_c (P(c) - 1{y = c})^2, between 0 and 2 (Brier 1950)."""
     truth = np.arange(len(prediction.classes)) == prediction.codes(y)[:, None]
@@ -42,7 +39,5 @@ def brier(prediction: ClassProbabilities, y: Any) -> float:
 
 def calibration_error(prediction: ClassProbabilities, y: Any, bins: int = BINS) -> float:
     """Expected calibration error: sum_b (n_b / n) |accuracy_b - confidence_b| over equal bins of confidence."""
-    confidence, right = prediction.confidence, _is_right(prediction, y)
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(place, right, bins) - np.bincount(place, confidence, bins)
-    return float(np.sum(np.abs(gaps)) / len(right))
+    found = reliability(prediction, y, bins)
+    return float(np.sum(found.rows * np.abs(found.accuracy - found.confidence)) / len(prediction))
