@@ -1,11 +1,11 @@
 """A predictive distribution of counts: negative binomials, some a posterior sample, mixed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import special
 
-from deepwell.data.errors import InputError
+from deepwell.predict.numbers import NumberPrediction
 
 BISECTIONS = 80
 COMPONENTS_AT_ONCE = 400_000
@@ -14,7 +14,7 @@ NEARLY_POISSON = 1e-4
 DRAWS = 2_000
 
 
-class CountMixture:
+class CountMixture(NumberPrediction):
     """P(y | x) = 1/S sum_s sum_k w_k NB(y; rate_sk(x), dispersion_s(x)), for each row x.
 
     NB has mean rate and variance rate + dispersion rate^2; it is a Poisson where the dispersion is zero. The k are the
@@ -29,9 +29,6 @@ class CountMixture:
         self.dispersion = dispersion
         self.node_weights = node_weights
         self.single_target = single_target
-
-    def __len__(self) -> int:
-        return self.rates.shape[1]
 
     def __repr__(self) -> str:
         samples, rows, targets, _ = self.rates.shape
@@ -70,23 +67,14 @@ class CountMixture:
             per_sample = special.logsumexp(per_node.reshape(*r.shape[:-1], samples, nodes), axis=-1)
             return special.logsumexp(np.sum(per_sample + np.log(samples), 1), axis=-1) - np.log(samples)
 
-        return self._over_rows(log_mass, self._counts(y))
+        return self._over_rows(log_mass, self._as_columns(y))
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """P(Y <= y), per target."""
-        return self._shaped(self._over_rows(_cdf, self._counts(y)))
+        return self._shaped(self._over_rows(_cdf, self._as_columns(y)))
 
-    def quantile(self, q: float) -> np.ndarray:
-        """The least count with P(Y <= count) >= q, per target."""
-        if not 0.0 < q < 1.0:
-            raise InputError(f"a quantile must lie strictly between 0 and 1, not at {q}")
-        return self._shaped(self._over_rows(lambda r, d, w: _quantile(r, d, w, q)))
-
-    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Counts between which y lies with at least this probability."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"an interval's level must lie strictly between 0 and 1, not at {level}")
-        return self.quantile(0.5 - level / 2.0), self.quantile(0.5 + level / 2.0)
+    def _quantile(self, q: float) -> np.ndarray:
+        return self._over_rows(lambda r, d, w: _quantile(r, d, w, q))
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """``n`` draws of y for all rows; within one draw all rows come from the same posterior sample."""
@@ -97,7 +85,7 @@ class CountMixture:
 
     def crps(self, y: np.ndarray) -> np.ndarray:
         """E|Y - y| - E|Y - Y'| / 2, per target, by 2,000 draws a row, spread evenly over the posterior samples."""
-        counts = self._counts(y)
+        counts = self._as_columns(y)
         rng = np.random.default_rng(0)
         chosen = np.arange(DRAWS) % len(self.rates)
         scores = np.empty_like(counts)
@@ -109,13 +97,9 @@ class CountMixture:
             scores[rows] = np.mean(np.abs(draws - counts[rows]), 0) - 0.5 * between
         return self._shaped(scores)
 
-    def _counts(self, y: np.ndarray) -> np.ndarray:
-        values = np.asarray(y, np.float64)
-        if values.ndim == 1 and self.single_target:
-            values = values[:, None]
-        if values.shape != self.rates.shape[1:3]:
-            raise InputError(f"y has shape {np.shape(y)}, but predictions are for {self.rates.shape[1:3]}")
-        return values
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.rates.shape[1], self.rates.shape[2]
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
         """Rates, dispersions and weights of consecutive rows, each (rows, targets, samples * nodes)."""
@@ -130,16 +114,6 @@ class CountMixture:
                 np.moveaxis(x, 0, 2).reshape(rates.shape[1], rates.shape[2], -1) for x in (rates, dispersion)
             )
             yield rows, rates, dispersion, weights
-
-    def _over_rows(self, function: Callable[..., np.ndarray], y: np.ndarray | None = None) -> np.ndarray:
-        parts = [
-            function(*mixture) if y is None else function(*mixture, y[rows, :, None])
-            for rows, *mixture in self._blocks()
-        ]
-        return np.concatenate(parts)
-
-    def _shaped(self, values: np.ndarray) -> np.ndarray:
-        return values[:, 0] if self.single_target else values
 
 
 def _log_mass(rates: np.ndarray, dispersion: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -1,19 +1,19 @@
 """A predictive distribution of numbers: normals, some a posterior sample, mixed, in the user's units."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 from scipy import special
 
-from deepwell.data.errors import InputError
 from deepwell.data.scaling import Scaling
 from deepwell.predict import normal_mixtures
+from deepwell.predict.numbers import NumberPrediction
 
 COMPONENTS_AT_ONCE = 400_000
 
 
-class Mixture:
+class Mixture(NumberPrediction):
     """p(y | x) = 1/S sum_s sum_k w_sk N(y; mean_s(x), function_variance_s(x) + noise_sk(x)), for each row x.
 
     Gaussian noise is one k; for other noise the k are the nodes of a quadrature. Components are kept in standardised
@@ -41,9 +41,6 @@ class Mixture:
         self.node_weights = np.ones((1, 1, 1, 1)) if node_weights is None else node_weights
         self.scaling = scaling
         self.single_target = single_target
-
-    def __len__(self) -> int:
-        return self.means.shape[1]
 
     def __repr__(self) -> str:
         samples, rows, targets = self.means.shape
@@ -94,18 +91,8 @@ class Mixture:
         """P(Y <= y), per target."""
         return self._shaped(self._over_rows(normal_mixtures.cdf, self._standardised(y)))
 
-    def quantile(self, q: float) -> np.ndarray:
-        """The y with P(Y <= y) = q, per target."""
-        if not 0.0 < q < 1.0:
-            raise InputError(f"a quantile must lie strictly between 0 and 1, not at {q}")
-        standard = self._over_rows(lambda m, v, w: normal_mixtures.quantile(m, v, w, q))
-        return self._shaped(self.scaling.restore(standard))
-
-    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper end of the central interval with this probability."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"an interval's level must lie strictly between 0 and 1, not at {level}")
-        return self.quantile(0.5 - level / 2.0), self.quantile(0.5 + level / 2.0)
+    def _quantile(self, q: float) -> np.ndarray:
+        return self.scaling.restore(self._over_rows(lambda m, v, w: normal_mixtures.quantile(m, v, w, q)))
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """``n`` draws of y for all rows; within one draw all rows come from the same posterior sample."""
@@ -125,15 +112,14 @@ class Mixture:
         """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target; in closed form if the noise is
         Gaussian, otherwise by a sum over 400 points."""
         score = partial(normal_mixtures.crps, by_pairs=self.noise_variances.shape[-1] == 1)
-        return self._shaped(self._over_rows(score, self._standardised(y), unit=self.scaling.scale))
+        return self._shaped(self._over_rows(score, self._standardised(y)) * self.scaling.scale)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.means.shape[1], self.means.shape[2]
 
     def _standardised(self, y: np.ndarray) -> np.ndarray:
-        values = np.asarray(y, np.float64)
-        if values.ndim == 1 and self.single_target:
-            values = values[:, None]
-        if values.shape != self.means.shape[1:]:
-            raise InputError(f"y has shape {np.shape(y)}, but predictions are for {self.means.shape[1:]}")
-        return self.scaling.standardise(values)
+        return self.scaling.standardise(self._as_columns(y))
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
         """Means, variances and weights of consecutive rows, each (rows, targets, samples * nodes)."""
@@ -148,18 +134,6 @@ class Mixture:
             shape = (*means.shape[:3], nodes)
             means, variances, weights = (_components_last(x, shape) for x in (means, variances, weights / samples))
             yield rows, means, variances, weights
-
-    def _over_rows(
-        self, function: Callable[..., np.ndarray], y: np.ndarray | None = None, unit: np.ndarray | float = 1.0
-    ) -> np.ndarray:
-        parts = [
-            function(*mixture) if y is None else function(*mixture, y[rows, :, None])
-            for rows, *mixture in self._blocks()
-        ]
-        return np.concatenate(parts) * unit
-
-    def _shaped(self, values: np.ndarray) -> np.ndarray:
-        return values[:, 0] if self.single_target else values
 
 
 def _components_last(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
