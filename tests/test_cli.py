@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 import deepwell
-from deepwell.cli import _with_task, app
+from deepwell.cli import app
 from deepwell.data.splits import split_rows
+from deepwell.interfaces.console import with_task
 from deepwell.interfaces.fitting import fit_group
 from deepwell.interfaces.reading import read_targets, with_likelihood
 from deepwell.interfaces.settings import make_settings
@@ -202,11 +203,11 @@ def one_target(folder, target):
 )
 def test_the_task_is_recognised_or_named(classes, target, task, likelihood, said, capsys):
     y = pd.read_csv(classes / "t.csv")[[target]]
-    asked = make_settings(**_with_task({}, task, y))
+    asked = make_settings(**with_task({}, task, y))
     assert with_likelihood(asked, read_targets(y.iloc[:, 0], asked)).likelihood == likelihood
     assert said in capsys.readouterr().err
     with pytest.raises(deepwell.InputError, match="decided already"):
-        _with_task({"likelihood": "gaussian"}, "counts", y)
+        with_task({"likelihood": "gaussian"}, "counts", y)
 
 
 def test_classes_are_predicted_with_their_probabilities(classes):

@@ -2,17 +2,24 @@
 
 import json
 import os
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from deepwell import __version__
 from deepwell.data.errors import InputError
+from deepwell.interfaces.console import (
+    check_output,
+    chosen_settings,
+    on_device,
+    plain_errors,
+    prediction_columns,
+    print_scores,
+    say_how_to_go_on,
+    with_task,
+)
 
 app = typer.Typer(
     help="Deep Gaussian processes whose posterior is sampled.",
@@ -20,8 +27,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-TASKS = {"regression": "gaussian", "classification": "classes", "counts": "poisson"}
 
 Target = Annotated[list[str], typer.Option("--target", help="Column to predict; repeat for several.")]
 Depth = Annotated[int | None, typer.Option(help="Number of GP layers.")]
@@ -57,9 +62,9 @@ def demo(
     """Fit a deep GP to data that ships with scikit-learn, print the scores, draw a picture."""
     from deepwell.interfaces.demo import run_demo
 
-    with _plain_errors():
+    with plain_errors():
         result = run_demo(out)
-        _print_scores("diabetes, held-out rows", result)
+        print_scores("diabetes, held-out rows", result)
         typer.echo(f"picture: {out / 'deepwell.png'}\nmodel:   {out / 'diabetes.deepwell'}")
 
 
@@ -100,22 +105,22 @@ def fit(
 
     if deterministic:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_deterministic_ops=true".strip()
-    with _plain_errors(), _on_device(device):
-        _check_output(out, force)
+    with plain_errors(), on_device(device):
+        check_output(out, force)
         if report is not None:
-            _check_output(report, force)
+            check_output(report, force)
         X, y = split_target(read_table(table), target)
-        settings = _settings(others, depth=depth, inference=inference, num_chains=chains)
+        settings = chosen_settings(others, depth=depth, inference=inference, num_chains=chains)
         train, test = split_rows(len(X), split=0, seed=seed) if report is not None else (slice(None), slice(0))
         known = y if len(target) > 1 else y.iloc[:, 0]
         try:
             model = fit_model(
                 X.iloc[train], known.iloc[train], preset=preset, seed=seed, verbose=not quiet,
                 init=None if init is None else load(init), checkpoint=checkpoint, every=every,
-                **_with_task(settings, task, y, init is not None),
+                **with_task(settings, task, y, init is not None),
             )  # fmt: skip
         except Interrupted as interrupted:
-            _say_how_to_go_on(interrupted, out, checkpoint)
+            say_how_to_go_on(interrupted, out, checkpoint)
             raise typer.Exit(128 + interrupted.signal) from None
         model.save(out)
         chains, draws = model.posterior.draws
@@ -146,12 +151,12 @@ def predict(
     from deepwell.data.tables import check_writable_kind, read_table, write_table
     from deepwell.interfaces.files import load
 
-    with _plain_errors(), _on_device(device):
-        _check_output(out, force)
+    with plain_errors(), on_device(device):
+        check_output(out, force)
         check_writable_kind(out)
         fitted = load(model)
         inputs = read_table(table)
-        frame = pd.concat([pd.DataFrame(_columns(fitted, block)) for block in fitted.predict_blocks(inputs)])
+        frame = pd.concat([pd.DataFrame(prediction_columns(fitted, block)) for block in fitted.predict_blocks(inputs)])
         write_table(frame, out)
         typer.echo(f"{out}: {len(frame)} rows")
 
@@ -180,19 +185,19 @@ def evaluate(
     from deepwell.experiments.evaluate import evaluate as evaluate_splits
     from deepwell.interfaces.containers import write_atomically
 
-    with _plain_errors(), _on_device(device):
+    with plain_errors(), on_device(device):
         if json_file is not None:
-            _check_output(json_file, force)
+            check_output(json_file, force)
         if splits < 1 or first_split < 0:
             raise InputError(f"--splits {splits} --first-split {first_split}: there must be at least one split")
         X, y = split_target(read_table(table), target)
-        settings = _settings(others, depth=depth, inference=inference, num_chains=chains)
+        settings = chosen_settings(others, depth=depth, inference=inference, num_chains=chains)
         result = evaluate_splits(
             X, y, range(first_split, first_split + splits), seed=seed, test_size=test_size, preset=preset,
-            verbose=not quiet, **_with_task(settings, task, y),
+            verbose=not quiet, **with_task(settings, task, y),
         )  # fmt: skip
         named = {f"split {row['split']}": row for row in result["splits"]} | {"mean": result["mean"]}
-        _print_scores(f"{table.name}, {int(100 * test_size)} % held out", named)
+        print_scores(f"{table.name}, {int(100 * test_size)} % held out", named)
         if json_file is not None:
             write_atomically(json_file, json.dumps(result, indent=1).encode())
 
@@ -210,7 +215,7 @@ def check(
 
     from deepwell.experiments.check import run_check
 
-    with _plain_errors(), _on_device(device), jax.enable_x64(double):
+    with plain_errors(), on_device(device), jax.enable_x64(double):
         checked = run_check(out, seed, thorough, typer.echo)
         typer.echo(f"{checked.verdict}, {checked.seconds:.0f} s; picture: {out / 'check.png'}")
         if not checked.passed:
@@ -230,8 +235,8 @@ def report(
     from deepwell.interfaces.files import load
     from deepwell.interfaces.report import Held, write_report
 
-    with _plain_errors(), _on_device(device):
-        _check_output(out, force)
+    with plain_errors(), on_device(device):
+        check_output(out, force)
         fitted = load(model)
         held = None
         if data is not None:
@@ -245,120 +250,3 @@ def main() -> None:
     """Entry point."""
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"deepwell: warning: {message}", err=True)
     app()
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Bad input ends in one sentence and exit code 2, not in a traceback."""
-    from deepwell.interfaces.containers import DeepwellFileError
-
-    try:
-        yield
-    except (InputError, DeepwellFileError, MemoryError) as error:
-        typer.echo(f"deepwell: {error}", err=True)
-        raise typer.Exit(2) from None
-
-
-def _say_how_to_go_on(interrupted: Any, out: Path, checkpoint: Path | None) -> None:
-    """Keep the model there is, and one sentence on the rest."""
-    if interrupted.model is not None:
-        interrupted.model.save(out)
-        _, draws = interrupted.model.posterior.draws
-        typer.echo(f"deepwell: interrupted; {out} holds the {draws} samples of each chain drawn so far", err=True)
-    else:
-        typer.echo("deepwell: interrupted before sampling began, so there is no model yet", err=True)
-    force = " (with --force, to replace the model)" if interrupted.model is not None else ""
-    if checkpoint is None:
-        typer.echo("deepwell: next time --checkpoint FOLDER lets the same command go on from here", err=True)
-    else:
-        typer.echo(f"deepwell: the same command{force} goes on from the checkpoint in {checkpoint}", err=True)
-
-
-def _settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
-    """Options of their own, and NAME=VALUE pairs; values are numbers, true, false, lists, or else text."""
-    chosen = {name: value for name, value in named.items() if value is not None}
-    for pair in others or []:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise InputError(f"--set {pair} must have the form NAME=VALUE")
-        if name in chosen:
-            raise InputError(f"{name} is set twice")
-        try:
-            chosen[name] = json.loads(text)
-        except json.JSONDecodeError:
-            chosen[name] = text
-    return chosen
-
-
-def _with_task(settings: dict[str, Any], task: str | None, y: Any, started: bool = False) -> dict[str, Any]:
-    """Settings with the likelihood that the task, or else the target, asks for; says so where it guesses."""
-    from deepwell.data.targets import are_labels, few_whole_numbers, takes_two_values
-
-    if task is not None and task not in TASKS:
-        raise InputError(f"unknown task {task!r}: choose from {', '.join(TASKS)}")
-    if task is not None and ("likelihood" in settings or started):
-        raise InputError("--task is decided already, by --set likelihood=... or by --init")
-    if "likelihood" in settings or started:
-        return settings
-    if task is not None:
-        return {**settings, "likelihood": TASKS[task]}
-    if are_labels(y) or takes_two_values(y):
-        typer.echo("deepwell: the target is a class (if not, say --task regression)", err=True)
-        return {**settings, "likelihood": TASKS["classification"]}
-    if few_whole_numbers(y):
-        typer.echo(
-            f"deepwell: the target takes {few_whole_numbers(y)} whole numbers; they are taken as amounts "
-            "(if they are classes, say --task classification)",
-            err=True,
-        )
-    return settings
-
-
-def _columns(fitted: Any, block: Any) -> dict[str, Any]:
-    """The columns of a table of predictions for one block of rows."""
-    if fitted.classes is not None:
-        probabilities = {f"P({label})": block.probabilities[:, i] for i, label in enumerate(fitted.classes)}
-        return {"class": block.mode, **probabilities}
-    lower, upper = block.interval(0.95)
-    found = {}
-    for name, values in (("mean", block.mean), ("std", block.std), ("q0.025", lower), ("q0.975", upper)):
-        for i, target_name in enumerate(fitted.target_names):
-            label = name if len(fitted.target_names) == 1 else f"{target_name} {name}"
-            found[label] = values if fitted.single_target else values[:, i]
-    return found
-
-
-@contextmanager
-def _on_device(name: str) -> Iterator[None]:
-    import jax
-
-    if name == "auto":
-        yield
-        return
-    if name not in ("cpu", "gpu"):
-        raise InputError(f"unknown device {name!r}: choose from auto, cpu, gpu")
-    try:
-        chosen = jax.devices(name)[0]
-    except RuntimeError:
-        raise InputError(f"no {name} here: JAX sees {', '.join(d.device_kind for d in jax.devices())}") from None
-    with jax.default_device(chosen):
-        yield
-
-
-def _check_output(path: Path, force: bool) -> None:
-    """Refuse early what would fail, or lose a file, after a long fit."""
-    if path.exists() and not force:
-        raise InputError(f"{path} exists: choose another name, or say --force to overwrite it")
-    if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} does not exist")
-
-
-def _print_scores(title: str, rows: dict[str, dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    columns = [name for name in next(iter(rows.values())) if name != "split"]
-    table = Table("", *[name.replace("_", " ") for name in columns], title=title)
-    for name, row in rows.items():
-        table.add_row(name, *[f"{row[column]:.4g}" for column in columns])
-    Console(file=sys.stdout).print(table)
