@@ -43,7 +43,7 @@ def programs(name: str, depth: int, rows: int, columns: int, batch: int):
         context = problem
         if phase.context is not None:
             context = _compiled(phase.context, False)(config, problem, table, state)
-        advance = _compiled(phase.advance, False, shared=2)
+        advance = _compiled(phase.advance, False, shared=2, long_run=True)
 
         def run(count: int, advance=advance, context=context, state=state) -> None:
             jax.block_until_ready(advance(config, key, context, table, state, jnp.asarray(0), jnp.asarray(count)))

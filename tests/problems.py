@@ -19,4 +19,5 @@ def flat_density(config, problem, X, y):
     """The library's own density (key, v) -> (log joint / N, mean log-likelihood) on all rows."""
     aim = target(config, problem, rows_of(X, y))
     theta, _ = ravel_pytree(problem.theta)
-    return aim.density(jax.random.key(0), theta, aim.prepare(theta))
+    prepared = aim.prepare(theta)
+    return aim.density(theta, prepared, aim.batch(jax.random.key(0), theta, prepared))

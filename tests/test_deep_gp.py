@@ -8,9 +8,8 @@ import pytest
 from problems import CONFIG, flat_density
 from scipy import integrate, stats
 
-from deepwell.data.rows import minibatch
+from deepwell.data.rows import minibatches
 from deepwell.experiments.small_problems import line_data, problem_of, rows_of, shallow, two_layers
-from deepwell.inference.problem import target
 from deepwell.model.deep_gp import (
     Batch,
     log_likelihood,
@@ -134,12 +133,12 @@ def test_minibatch_gradients_over_a_partition_average_to_the_full_gradient():
 def test_every_row_is_equally_likely_in_a_minibatch_and_padding_never():
     rows = (jnp.arange(16.0), jnp.arange(16.0))
     keys = jax.random.split(jax.random.key(0), 6000)
-    (index, _), weight = jax.vmap(lambda k: minibatch(k, rows, jnp.asarray(11, jnp.int32), 3))(keys)
+    (index, _), weight = jax.vmap(minibatches(rows, jnp.asarray(11, jnp.int32), 3))(keys)
     counts = np.bincount(np.asarray(index).astype(int).ravel(), minlength=16)
     assert np.all(counts[11:] == 0)
     assert stats.chisquare(counts[:11] / 3).pvalue > 1e-6
     assert np.all(weight == 1)
-    _, weight = minibatch(keys[0], rows, jnp.asarray(11, jnp.int32), None)
+    _, weight = minibatches(rows, jnp.asarray(11, jnp.int32), None)(keys[0])
     np.testing.assert_array_equal(weight, [1.0] * 11 + [0.0] * 5)
 
 
@@ -249,9 +248,7 @@ def test_density_scales_likelihood_and_priors_by_the_number_of_rows():
     X, y = line_data(20)
     model = shallow(X[::4])
     config = CONFIG._replace(priors=Priors())
-    aim = target(config, problem_of(model), rows_of(X, y))
-    theta = jax.flatten_util.ravel_pytree(problem_of(model).theta)[0]
     v = jnp.asarray(np.random.default_rng(0).standard_normal(5))
-    value, fit = aim.density(jax.random.key(0), theta, aim.prepare(theta))(jax.random.key(1), v)
+    value, fit = flat_density(config, problem_of(model), X, y)(jax.random.key(1), v)
     by_hand = fit + (log_prior_outputs((v,)) + log_prior(model, model, Priors())) / 20.0
     assert float(value) == pytest.approx(float(by_hand))

@@ -16,6 +16,10 @@ from deepwell.inference.problem import target
 CHAINS = 16
 
 
+def nothing(*_):
+    """To prepare, or to draw."""
+
+
 def frozen_sampler(dynamics, temperature):
     """SGHMC with the preconditioner of unit mass, never adapted."""
 
@@ -76,7 +80,7 @@ def test_any_log_joint_and_any_sampler_will_do():
     """y_i ~ N(v_i, 1), v_i ~ N(theta, 1), sampled exactly: the evidence is largest at theta = mean(y)."""
     y = jnp.asarray(np.random.default_rng(0).normal(2.0, 1.4, 50))
 
-    def density(key, theta, prepared):
+    def density(theta, prepared, batch):
         return lambda key, v: (-0.5 * jnp.sum((y - v) ** 2 + (v - theta) ** 2) / 50, None)
 
     def exact(key, state, density):
@@ -85,17 +89,17 @@ def test_any_log_joint_and_any_sampler_will_do():
         return (y + theta) / 2 + noise, None
 
     sampler = mcem.Sampler(exact, lambda state: state)
-    path = learn(mcem.Target(lambda theta: None, density), sampler, jnp.asarray(-3.0), jnp.zeros((1, 50)), 4000, 0.02)
+    path = learn(mcem.Target(nothing, nothing, density), sampler, jnp.asarray(-3.0), jnp.zeros((1, 50)), 4000, 0.02)
     assert np.mean(path[3000:]) == pytest.approx(float(jnp.mean(y)), abs=0.05)
 
 
 def test_an_update_that_is_not_finite_is_not_made():
-    def density(key, theta, prepared):
+    def density(theta, prepared, batch):
         return lambda key, v: (jnp.log(theta) * jnp.sum(v), None)
 
     sampler = mcem.Sampler(lambda key, state, density: (state, None), lambda state: state)
     optimiser = optax.adam(0.1)
-    aim = mcem.Target(lambda theta: None, density)
+    aim = mcem.Target(nothing, nothing, density)
     state = mcem.init(aim, jnp.asarray(0.0), jnp.ones((1, 2)), jnp.ones((1, 2)), optimiser, 3)
     state, _ = mcem.step(jax.random.key(0), state, aim, sampler, optimiser)
     assert float(state.theta) == 0.0

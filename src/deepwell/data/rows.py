@@ -1,10 +1,12 @@
 """Training rows on the device, and minibatches of them without host work."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 SMALL = 512
@@ -34,15 +36,27 @@ def to_rows(rng: np.random.Generator, X: np.ndarray, y: np.ndarray) -> Rows:
     )
 
 
-def minibatch(key: PRNGKeyArray, rows: PyTree, num_data: Int[Array, ""], size: int | None) -> tuple[PyTree, Array]:
-    """A run of ``size`` rows of each array at a random start, cyclic over the first ``num_data``, and weights.
+def minibatches(
+    rows: PyTree, num_data: Int[Array, ""], size: int | None
+) -> Callable[[PRNGKeyArray], tuple[PyTree, Array]]:
+    """A function of a key: a run of ``size`` rows of each array at a random start, cyclic over the first ``num_data``,
+    and weights.
 
-    Every row is equally likely, so the mean over a minibatch is unbiased. With ``size=None`` all rows
-    come, weighted 1 if they are data and 0 if padding.
+    Every row is equally likely, so the mean over a minibatch is unbiased. The arrays are followed by their own
+    beginning once, so that every run is one slice. With ``size=None`` all rows come, weighted 1 if they are data and 0
+    if padding.
     """
     example = jax.tree.leaves(rows)[0]
+    length, dtype = example.shape[0], example.dtype
     if size is None:
-        return rows, (jnp.arange(example.shape[0], dtype=num_data.dtype) < num_data).astype(example.dtype)
-    start = (jax.random.bits(key, dtype=jnp.uint32) % num_data.astype(jnp.uint32)).astype(jnp.int32)
-    index = (start + jnp.arange(size, dtype=num_data.dtype)) % num_data
-    return jax.tree.map(lambda x: jnp.take(x, index, axis=0), rows), jnp.ones((size,), example.dtype)
+        weight = (jnp.arange(length, dtype=num_data.dtype) < num_data).astype(dtype)
+        return lambda key: (rows, weight)
+    cycle = jnp.arange(length + size, dtype=num_data.dtype) % num_data
+    cyclic = jax.tree.map(lambda x: jnp.take(x, cycle, axis=0), rows)
+
+    def draw(key: PRNGKeyArray) -> tuple[PyTree, Array]:
+        start = (jax.random.bits(key, dtype=jnp.uint32) % num_data.astype(jnp.uint32)).astype(jnp.int32)
+        run = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, size), cyclic)
+        return run, jnp.ones((size,), dtype)
+
+    return draw

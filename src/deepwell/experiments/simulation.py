@@ -22,7 +22,7 @@ from deepwell.inference.problem import Config, Flat, density_of_v
 from deepwell.interfaces.settings import make_settings
 from deepwell.model.deep_gp import Batch, DeepGP, propagate
 from deepwell.model.layers import Projection
-from deepwell.model.linalg import standard_normal
+from deepwell.model.randomness import standard_normal
 
 DRAWS, BINS = 31, 8
 """Draws of a replication, so that there are 32 ranks, and the bins these are counted in."""

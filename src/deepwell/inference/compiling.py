@@ -1,4 +1,4 @@
-"""``jax.jit`` that compiles quickly on a CPU, where XLA's defaults double the wait for no speed."""
+"""``jax.jit`` with the compiler's effort fitted to the work: on a CPU, XLA's defaults double the wait for no speed."""
 
 import functools
 from collections.abc import Callable
@@ -6,11 +6,13 @@ from typing import Any
 
 import jax
 
-CPU_OPTIONS: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+SHORT_RUN: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+"""Compiles twice as quickly, and runs half as fast where much is exponentials and little is matrix products."""
+LONG_RUN: dict[str, Any] = {"xla_backend_optimization_level": 1}
 
 
 @functools.cache
-def _accepted_options(platform: str) -> dict[str, Any] | None:
+def _accepted_options(platform: str, long_run: bool) -> dict[str, Any] | None:
     """The options for this platform that the installed version of XLA knows; they come and go."""
 
     def accepted(name: str, value: Any) -> bool:
@@ -22,15 +24,20 @@ def _accepted_options(platform: str) -> dict[str, Any] | None:
 
     if platform != "cpu":
         return None
-    return {name: value for name, value in CPU_OPTIONS.items() if accepted(name, value)}
+    options = LONG_RUN if long_run else SHORT_RUN
+    return {name: value for name, value in options.items() if accepted(name, value)}
 
 
-def quick_jit(function: Callable, static_argnums: tuple[int, ...] = ()) -> Callable:
-    """Compile ``function`` for the default device, the platform's options chosen at the first call."""
+def quick_jit(function: Callable, static_argnums: tuple[int, ...] = (), long_run: bool = False) -> Callable:
+    """Compile ``function`` for the default device, the platform's options chosen at the first call.
+
+    ``long_run``: the program will run for more than a few seconds, so that its speed outweighs its compilation.
+    """
 
     @functools.cache
     def compiled(platform: str) -> Callable:
-        return jax.jit(function, static_argnums=static_argnums, compiler_options=_accepted_options(platform))
+        options = _accepted_options(platform, long_run)
+        return jax.jit(function, static_argnums=static_argnums, compiler_options=options)
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:

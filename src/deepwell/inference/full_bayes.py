@@ -13,7 +13,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatch
+from deepwell.data.rows import Rows, minibatches
 from deepwell.inference import sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.mcem import Density
@@ -111,7 +111,8 @@ def _joint_density(config: Config, problem: Problem, rows: Rows) -> Density:
     def density(key: PRNGKeyArray, vector: Flat) -> tuple[Array, Array]:
         batch_key, noise_key = jax.random.split(key)
         theta, v = vector[:cut], vector[cut:]
-        return aim.density(batch_key, theta, aim.prepare(theta))(noise_key, v)
+        prepared = aim.prepare(theta)
+        return aim.density(theta, prepared, aim.batch(batch_key, theta, prepared))(noise_key, v)
 
     return density
 
@@ -143,10 +144,11 @@ def _net_density(config: Config, problem: NetProblem, rows: Rows) -> Density:
     """(key, weights and noise) -> log p(y, W, b, noise) / N on a minibatch."""
     _, unravel = ravel_pytree(problem.template)
     priors = config.priors or Priors()
+    draw = minibatches((rows.X, rows.y), rows.num_data, config.batch_size)
 
     def density(key: PRNGKeyArray, vector: Flat) -> tuple[Array, Array]:
         net = unravel(vector)
-        (X, y), weight = minibatch(key, (rows.X, rows.y), rows.num_data, config.batch_size)
+        (X, y), weight = draw(key)
         fit = jnp.sum(weight * net.likelihood.log_prob(net(X), y)) / jnp.sum(weight)
         prior = net.log_prior_weights() + log_prior(net.likelihood, net.likelihood, priors)
         return fit + prior / rows.num_data.astype(fit.dtype), fit

@@ -3,8 +3,9 @@
 E-step: one transition of the sampler at the current theta; its state enters the window.
 M-step: one step of an optimiser along the gradient in theta of the log joint at a random window member.
 
-As in the published code the E-step comes first and the window grows from empty; the two steps draw
-separate minibatches, and share whatever depends on theta alone (``Target.prepare``).
+As in the published code the E-step comes first and the window grows from empty. The two steps share a minibatch and
+whatever depends on theta alone, so that it is computed, and its gradient pulled back, once; the member of the window is
+nearly independent of that minibatch, and the gradient at it as unbiased as with one of its own.
 """
 
 from collections.abc import Callable
@@ -22,14 +23,15 @@ Density = Callable[[PRNGKeyArray, PyTree], tuple[Float[Array, ""], Any]]
 
 
 class Target(NamedTuple):
-    """A model to learn: log p(y, v | theta), perhaps on a minibatch drawn with the key.
+    """A model to learn: log p(y, v | theta), perhaps on a minibatch.
 
-    ``prepare(theta)`` computes what depends on theta alone; ``density(key, theta, prepared)`` draws a
-    minibatch and returns the density of v on it; ``note(prepared)`` counts what is worth counting.
+    ``prepare(theta)`` computes what depends on theta alone; ``batch(key, theta, prepared)`` draws a minibatch;
+    ``density(theta, prepared, batch)`` is the density of v on it; ``note(prepared)`` counts what is worth counting.
     """
 
     prepare: Callable[[PyTree], PyTree]
-    density: Callable[[PRNGKeyArray, PyTree, PyTree], Density]
+    batch: Callable[[PRNGKeyArray, PyTree, PyTree], PyTree]
+    density: Callable[[PyTree, PyTree, PyTree], Density]
     note: Callable[[PyTree], Int[Array, "..."]] = lambda prepared: jnp.zeros((), jnp.int32)
 
 
@@ -64,18 +66,22 @@ def init(target: Target, theta: PyTree, chains: PyTree, position: PyTree, optimi
 
 def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, optimiser: Any) -> tuple[State, PyTree]:
     """One E-step and one M-step."""
-    e_batch, e_step, member_key, m_batch, m_noise = jax.random.split(key, 5)
-    prepared, pull_back = jax.vjp(target.prepare, state.theta)
+    batch_key, sampler_key, member_key, noise_key = jax.random.split(key, 4)
 
-    chains, watched = sampler.step(e_step, state.chains, target.density(e_batch, state.theta, prepared))
+    def share(theta: PyTree) -> tuple[PyTree, PyTree]:
+        prepared = target.prepare(theta)
+        return prepared, target.batch(batch_key, theta, prepared)
+
+    shared, pull_back = jax.vjp(share, state.theta)
+    chains, watched = sampler.step(sampler_key, state.chains, target.density(state.theta, *shared))
     window = windows.push(state.window, sampler.position(chains))
     member = windows.draw(member_key, window)
 
-    def loss(theta: PyTree, prepared: PyTree) -> Float[Array, ""]:
-        value, _ = target.density(m_batch, theta, prepared)(m_noise, member)
+    def loss(theta: PyTree, shared: tuple[PyTree, PyTree]) -> Float[Array, ""]:
+        value, _ = target.density(theta, *shared)(noise_key, member)
         return -value
 
-    direct, through = jax.grad(loss, argnums=(0, 1), allow_int=True)(state.theta, prepared)
+    direct, through = jax.grad(loss, argnums=(0, 1), allow_int=True)(state.theta, shared)
     (indirect,) = pull_back(through)
     gradient = jax.tree.map(jnp.add, direct, indirect)
     updates, moved = optimiser.update(gradient, state.optimiser, state.theta)
@@ -87,5 +93,5 @@ def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, opti
         chains,
         window,
         state.refused + (~finite).astype(jnp.int32),
-        state.noted + target.note(prepared),
+        state.noted + target.note(shared[0]),
     ), watched

@@ -54,7 +54,7 @@ def burn_in(
         def body(i: Array, carry: tuple[Tuned, Array, Array]) -> tuple[Tuned, Array, Array]:
             chains, kept, total = carry
             batch_key, step_key = jax.random.split(jax.random.fold_in(key, i))
-            density = aim.density(batch_key, state.theta, prepared)
+            density = aim.density(state.theta, prepared, aim.batch(batch_key, state.theta, prepared))
             chains, fit = tuned_sampler(config, rows.num_data, i).step(step_key, chains, density)
             slot = ((i - first) // gap) % config.e_samples  # a slot keeps the last state of its gap
             return chains, kept.at[slot].set(chains.chain.position), total + fit
@@ -69,7 +69,8 @@ def burn_in(
 
         def loss(theta: Flat, step_key: PRNGKeyArray) -> Array:
             batch_key, *noise_keys = jax.random.split(step_key, 1 + len(samples))
-            density = aim.density(batch_key, theta, aim.prepare(theta))
+            prepared = aim.prepare(theta)
+            density = aim.density(theta, prepared, aim.batch(batch_key, theta, prepared))
             return -jnp.mean(jax.vmap(lambda k, v: density(k, v)[0])(jnp.stack(noise_keys), samples))
 
         def climb(c: Climb) -> Climb:

@@ -25,6 +25,8 @@ Progress = Callable[[str, int, int, float], None]
 
 Trace = list[tuple[int, np.ndarray]]
 
+LONG_WORK = 3e9
+"""Iterations times rows times unknowns from which on a program's speed outweighs its compilation."""
 
 Valid = Callable[[int, int], bool]
 Template = Callable[[int], PyTree]
@@ -117,7 +119,7 @@ def _run(
         if phase.enter is not None and (restored is None or number > place.phase):
             state = _compiled(phase.enter, grouped)(config, problem, rows, state)
         context = problem if phase.context is None else _compiled(phase.context, grouped)(config, problem, rows, state)
-        advance = _compiled(phase.advance, grouped, shared=2)
+        advance = _compiled(phase.advance, grouped, 2, _is_long(phase, config, problem, rows))
         before = sum(earlier.iterations for earlier in phases[:number])
         for done in range(place.done if number == place.phase else 0, phase.iterations, phase.chunk):
             end = min(done + phase.chunk, phase.iterations)
@@ -132,6 +134,13 @@ def _run(
                     raise Stopped(worth)
     posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
     return posterior, troubles, place.trace
+
+
+def _is_long(phase: Phase, config: Config, problem: Any, rows: Rows) -> bool:
+    """Whether the phase is work for more than a few seconds of a CPU core, by a rough count of its multiplications."""
+    batch = config.batch_size or rows.X.shape[-2]
+    unknowns = sum(leaf.size for leaf in jax.tree.leaves(problem))
+    return phase.iterations * config.num_chains * batch * unknowns > LONG_WORK
 
 
 def _is_chunk_end(phases: tuple[Phase, ...], number: int, done: int) -> bool:
@@ -164,7 +173,7 @@ def _finished(method: Method, config: Config, key: PRNGKeyArray, problem: Any, s
 
 
 @functools.cache
-def _compiled(function: Callable, grouped: bool, shared: int = 0) -> Callable:
+def _compiled(function: Callable, grouped: bool, shared: int = 0, long_run: bool = False) -> Callable:
     """``function(config, *arrays)`` compiled, config static; grouped: over the leading axis of all arrays but the
     last ``shared`` ones."""
 
@@ -175,4 +184,4 @@ def _compiled(function: Callable, grouped: bool, shared: int = 0) -> Callable:
         axes = (0,) * (len(arrays) - shared) + (None,) * shared
         return jax.vmap(functools.partial(function, config), axes)(*arrays)
 
-    return quick_jit(call, static_argnums=(0,))
+    return quick_jit(call, static_argnums=(0,), long_run=long_run)

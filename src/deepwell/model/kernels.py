@@ -41,10 +41,12 @@ class Stationary(Kernel):
 
 
 def _squared_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
-    """|x|^2 + |z|^2 - 2 x.z, one matrix product; what is within its rounding error is zero."""
-    squares = jnp.sum(X**2, 1)[:, None] + jnp.sum(Z**2, 1)[None, :]
-    r2 = squares - 2.0 * matmul(X, Z.T)
-    return jnp.where(r2 > 8.0 * jnp.finfo(r2.dtype).eps * squares, r2, 0.0)
+    """|x - z|^2 as one matrix product, (x, |x|^2, 1) . (-2 z, 1, |z|^2); what is within its rounding error is zero."""
+    squares = jnp.sum(Z**2, 1, keepdims=True)
+    left = jnp.concatenate([X, jnp.sum(X**2, 1, keepdims=True), jnp.ones_like(X[:, :1])], 1)
+    right = jnp.concatenate([-2.0 * Z, jnp.ones_like(squares), squares], 1)
+    r2 = matmul(left, right.T)
+    return jnp.where(r2 > 16.0 * jnp.finfo(r2.dtype).eps * squares[:, 0], r2, 0.0)
 
 
 def _root(r2: Array) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
 MAX_RETRIES = 8
 TINY = 1e-12
@@ -16,11 +16,6 @@ TINY = 1e-12
 def matmul(a: Array, b: Array) -> Array:
     """a @ b at full precision: GPUs otherwise round float32 operands to TF32."""
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
-
-
-def standard_normal(key: PRNGKeyArray, shape: tuple[int, ...], dtype: jnp.dtype) -> Array:
-    """Standard normal draws, kept in one piece: XLA would compile and run them again for every use."""
-    return lax.optimization_barrier(jax.random.normal(key, shape, dtype))
 
 
 def default_jitter() -> float:
