@@ -20,6 +20,7 @@ from deepwell.interfaces.console import (
     say_how_to_go_on,
     with_task,
 )
+from deepwell.interfaces.program_cache import keep_programs
 
 app = typer.Typer(
     help="Deep Gaussian processes whose posterior is sampled.",
@@ -248,5 +249,6 @@ def report(
 
 def main() -> None:
     """Entry point."""
+    keep_programs()
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"deepwell: warning: {message}", err=True)
     app()

@@ -101,12 +101,13 @@ class DeepGPEstimator(BaseEstimator):
             for name, value in self.get_params(deep=False).items()
             if name not in NOT_SETTINGS
         }
+        table: Any = inputs
         if hasattr(self, "feature_names_in_"):
             import pandas as pd
 
-            inputs = pd.DataFrame(inputs, columns=self.feature_names_in_)
+            table = pd.DataFrame(inputs, columns=self.feature_names_in_)
         self.model_ = fit(
-            inputs,
+            table,
             targets,
             preset=self.preset,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from deepwell.model.linalg import matmul
@@ -46,7 +47,8 @@ def _squared_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[
     left = jnp.concatenate([X, jnp.sum(X**2, 1, keepdims=True), jnp.ones_like(X[:, :1])], 1)
     right = jnp.concatenate([-2.0 * Z, jnp.ones_like(squares), squares], 1)
     r2 = matmul(left, right.T)
-    return jnp.where(r2 > 16.0 * jnp.finfo(r2.dtype).eps * squares[:, 0], r2, 0.0)
+    rounding = jnp.where(r2 > 16.0 * jnp.finfo(r2.dtype).eps * squares[:, 0], 0.0, r2)
+    return r2 - lax.stop_gradient(rounding)
 
 
 def _root(r2: Array) -> Array:

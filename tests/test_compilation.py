@@ -1,0 +1,98 @@
+"""Programs are compiled once a shape: not again between chunks, for more rows to predict, or by a second command."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import jax.monitoring
+import pandas as pd
+import pytest
+from test_fit import table
+
+import deepwell
+from deepwell.interfaces.program_cache import forget_oldest, keep_programs
+
+SHORT = {"preset": "quick", "num_inducing": 8, "spacing": 5, "num_samples": 60}
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+@contextmanager
+def compilations():
+    """Counts what is compiled in the block, or fetched from a cache of compiled programs."""
+    found = []
+
+    def listen(name, seconds, **_):
+        if name == COMPILED:
+            found.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.parametrize("num_chains", [1, 3])
+def test_more_chunks_and_fits_of_one_shape_compile_nothing_new(num_chains):
+    X, y = table(40)
+    settings = {**SHORT, "num_chains": num_chains}
+    with compilations() as first:
+        deepwell.fit(X, y, burn_in=100, **settings)
+    with compilations() as again:
+        deepwell.fit(X + 1.0, 2.0 * y, burn_in=100, seed=3, **settings)
+    with compilations() as four_chunks:
+        deepwell.fit(X, y, burn_in=1_000, **settings)
+    with compilations() as one_chunk:
+        deepwell.fit(X, y, burn_in=250, **settings)
+    assert len(first) > 2  # burn-in, sampling, the end
+    assert len(again) == 0
+    assert len(four_chunks) == len(one_chunk) > 0
+
+
+def test_predicting_any_number_of_rows_compiles_once():
+    X, y = table(40)
+    model = deepwell.fit(X, y, burn_in=100, **SHORT)
+    with compilations() as first:
+        model.predict(X[:3])
+    with compilations() as again:
+        model.predict(X)
+        model.predict_dist(table(1_200)[0])
+    assert len(first) >= 2
+    assert len(again) == 0
+
+
+def test_a_second_command_finds_the_programs_of_the_first(tmp_path):
+    X, y = table(40)
+    pd.DataFrame(X).assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    kept = tmp_path / "cache" / "deepwell" / "programs"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def fit(name):
+        command = ["fit", "table.csv", "--target", "y", "--out", name, "--preset", "quick", "--set", "burn_in=50"]
+        code = "import sys; from deepwell.cli import main; main()"
+        subprocess.run([sys.executable, "-c", code, *command], check=True, cwd=tmp_path, env=environment)
+        return {path.name for path in kept.iterdir() if not path.name.endswith("-atime")}
+
+    first = fit("one.deepwell")
+    assert len(first) > 2
+    assert fit("two.deepwell") == first
+
+
+def test_the_users_own_folder_is_left_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "own"))
+    assert keep_programs() is None
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "own")
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert keep_programs() is None
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path):
+    for age, name in enumerate(("new", "old", "oldest")):
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+    forget_oldest(tmp_path, 200)
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "old"}
