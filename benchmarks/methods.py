@@ -12,45 +12,9 @@ import statistics
 import time
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-
-from deepwell.inference.methods import METHODS
-from deepwell.inference.run import _compiled
-from deepwell.interfaces.fitting import _config, _prepare
-from deepwell.interfaces.settings import make_settings
+from steps import programs, table
 
 COMPARED = ("sghmc", "dsvi", "dsvi-decoupled", "sghmc-bayes", "bnn")
-
-
-def data(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """A smooth function of noisy inputs."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((rows, columns))
-    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(rows)
-
-
-def programs(name: str, depth: int, rows: int, columns: int, batch: int):
-    """(label, function of a number of iterations that runs them) for each phase of a method."""
-    settings = make_settings("paper", inference=name, depth=depth, width=columns, batch_size=batch, spacing=1)
-    prepared = _prepare(*data(rows, columns), settings, 0, None)
-    config, method = _config(prepared), METHODS[name]
-    problem, table, key = prepared.problem, prepared.rows, prepared.key
-    state = _compiled(method.start, False)(config, key, problem, table)
-    for phase in method.phases(config):
-        if phase.enter is not None:
-            state = _compiled(phase.enter, False)(config, problem, table, state)
-        context = problem
-        if phase.context is not None:
-            context = _compiled(phase.context, False)(config, problem, table, state)
-        advance = _compiled(phase.advance, False, shared=2, long_run=True)
-
-        def run(count: int, advance=advance, context=context, state=state) -> None:
-            jax.block_until_ready(advance(config, key, context, table, state, jnp.asarray(0), jnp.asarray(count)))
-
-        run(1)  # compiles
-        yield f"{name}, {phase.name}", run
-        state, _ = advance(config, key, context, table, state, jnp.asarray(0), jnp.asarray(1))
 
 
 def prediction(name: str, depth: int, columns: int):
@@ -58,9 +22,9 @@ def prediction(name: str, depth: int, columns: int):
     import deepwell
 
     settings = {"burn_in": 1, "num_samples": 200, "spacing": 1, "width": columns, "batch_size": 256}
-    X, y = data(1_000, columns)
+    X, y = table(1_000, columns)
     model = deepwell.fit(X, y, preset="paper", inference=name, depth=depth, **settings)
-    rows, _ = data(10_000, columns)
+    rows, _ = table(10_000, columns)
     model.predict_dist(rows)
 
     def run(count: int) -> None:
@@ -81,8 +45,12 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=4)
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    shape = arguments.depth, arguments.rows, arguments.columns, arguments.batch
-    measured = [pair for name in COMPARED for pair in programs(name, *shape)]
+    settings = {"depth": arguments.depth, "width": arguments.columns, "batch_size": arguments.batch}
+    measured = []
+    for name in COMPARED:
+        for phase, run in programs(name, arguments.rows, arguments.columns, **settings):
+            run(1)  # compiles
+            measured.append((f"{name}, {phase}", run))
     predicted = [prediction(name, arguments.depth, arguments.columns) for name in ("sghmc", "dsvi")]
     seconds = {label: [] for label, _ in measured + predicted}
     for _ in range(arguments.rounds):

@@ -1,0 +1,164 @@
+"""deepwell beside GPflux and GPyTorch in one run on one core: time an iteration, ratios, memory, distance to the floor.
+
+    python benchmarks/speed.py --depths 2 3 5 --json speed.json
+
+Every system runs in a process and an environment of its own (``benchmarks/peers``, made under ``--environments`` if
+missing), all pinned to one core. Rounds of a few iterations each are interleaved, and medians reported: machines are
+noisy. The shape is that of the protein set: 36,584 rows, 9 columns, width 9, 100 inducing points, minibatches of
+10,000. ``--only deepwell`` leaves the peers out. On a GPU, ``--device gpu --only deepwell GPyTorch``: no core is pinned,
+and all systems run in the environment of this script.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROWS, COLUMNS, WIDTH, INDUCING, BATCH = 36_584, 9, 9, 100, 10_000
+DEEPWELL = "deepwell"
+SYSTEMS = {
+    "deepwell, burn-in": (DEEPWELL, "deepwell_steps.py", "sghmc/burn-in", 20),
+    "deepwell, sampling": (DEEPWELL, "deepwell_steps.py", "sghmc/sampling", 50),
+    "deepwell, dsvi": (DEEPWELL, "deepwell_steps.py", "dsvi/optimising", 10),
+    "GPflux DSVI": ("gpflux", "gpflux_dsvi.py", "", 3),
+    "GPyTorch DSVI, shared kernels": ("gpytorch", "gpytorch_dsvi.py", "shared", 3),
+    "GPyTorch DSVI, tutorial": ("gpytorch", "gpytorch_dsvi.py", "tutorial", 2),
+}
+"""Of each system: its environment, its script and the script's word, and iterations a round."""
+
+
+class System:
+    """A process that runs iterations when told to."""
+
+    def __init__(self, python: str, script: str, word: str, shape: str, core: int | None) -> None:
+        device = "cuda" if core is None else "cpu"
+        self.process = subprocess.Popen(
+            [*pinned(core), python, str(HERE / "peers" / script), shape, word, device],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        self.ready = self._listen()
+
+    def run(self, count: int) -> dict:
+        """What so many iterations took."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        return self._listen()
+
+    def stop(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+    def _listen(self) -> dict:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{' '.join(self.process.args)} ended early")  # type: ignore[arg-type]
+        return json.loads(line)
+
+
+def pinned(core: int | None) -> list[str]:
+    """What to begin a command with."""
+    return [] if core is None else ["taskset", "-c", str(core)]
+
+
+def environment(name: str, folder: Path | None) -> str:
+    """The Python of a system's environment, made with its pinned versions if it is not there."""
+    if name == DEEPWELL or folder is None:
+        return sys.executable
+    python = folder / name / "bin" / "python"
+    if not python.exists():
+        print(f"installing {name} ...", flush=True)
+        venv.create(folder / name, with_pip=True)
+        wanted = str(HERE / "peers" / f"{name}.txt")
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", wanted], check=True)
+    return str(python)
+
+
+def measure(depth: int, systems: dict, rounds: int, folder: Path | None, core: int | None) -> dict[str, dict]:
+    """All systems at one depth: interleaved rounds, medians."""
+    shape = ",".join(str(n) for n in (depth, ROWS, COLUMNS, WIDTH, INDUCING, BATCH))
+    running = {
+        label: System(environment(name, folder), script, word, shape, core)
+        for label, (name, script, word, _) in systems.items()
+    }
+    answers: dict[str, list[dict]] = {label: [] for label in running}
+    for _ in range(rounds):
+        for label, system in running.items():
+            answers[label].append(system.run(systems[label][3]))
+    for system in running.values():
+        system.stop()
+    return {
+        label: {
+            "seconds": statistics.median(answer["seconds"] for answer in answers[label]),
+            "all_seconds": [answer["seconds"] for answer in answers[label]],
+            "peak_memory": answers[label][-1]["peak_memory"],
+            "first_call": running[label].ready["first"],
+            "versions": running[label].ready["versions"],
+        }
+        for label in running
+    }
+
+
+def main() -> None:
+    """Measure and print one table a depth."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--depths", type=int, nargs="+", default=[2, 3, 5])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", help="beginnings of the names of the systems to run")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--core", type=int, default=0, help="core to pin to, on a CPU")
+    parser.add_argument("--environments", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    chosen = {k: v for k, v in SYSTEMS.items() if not arguments.only or k.startswith(tuple(arguments.only))}
+    on_gpu = arguments.device == "gpu"
+    core, folder = (None, None) if on_gpu else (arguments.core, arguments.environments)
+    found = {"machine": platform.processor() or platform.machine(), "depths": {}, **rates(core)}
+    for depth in arguments.depths:
+        measured = measure(depth, chosen, arguments.rounds, folder, core)
+        found["depths"][depth] = measured
+        show(depth, measured, found)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(found, indent=1))
+
+
+def rates(core: int | None) -> dict[str, float]:
+    """Measured in a process of its own, pinned like the others: operations and bytes a second."""
+    code = (
+        f"import json, floors; print(json.dumps({{'operations_a_second': floors.product_rate({INDUCING}, {BATCH}),"
+        "'bytes_a_second': floors.bandwidth()}))"
+    )
+    answer = subprocess.run(
+        [*pinned(core), sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=HERE
+    )
+    return json.loads(answer.stdout)
+
+
+def show(depth: int, measured: dict[str, dict], machine: dict) -> None:
+    """One table: milliseconds, ratio to deepwell's burn-in, memory, share of the floor."""
+    from floors import iteration_bytes, iteration_operations
+
+    unit = measured.get("deepwell, burn-in", next(iter(measured.values())))["seconds"]
+    print(f"\ndepth {depth}; products {machine['operations_a_second'] / 1e9:.0f} GFLOP/s, "
+          f"copies {machine['bytes_a_second'] / 1e9:.0f} GB/s")  # fmt: skip
+    for label, row in measured.items():
+        line = f"{label:32s} {1e3 * row['seconds']:9.2f} ms {row['seconds'] / unit:7.2f} times burn-in"
+        line += f" {row['peak_memory'] / 2**20:7.0f} MiB, first call {row['first_call']:5.1f} s"
+        if label in ("deepwell, burn-in", "deepwell, sampling"):
+            operations = iteration_operations(label.split(", ")[1], depth, COLUMNS, WIDTH, INDUCING, BATCH)
+            moved = iteration_bytes(depth, COLUMNS, WIDTH, INDUCING, BATCH)
+            floor = max(operations / machine["operations_a_second"], moved / machine["bytes_a_second"])
+            line += f", floor {1e3 * floor:.2f} ms: {floor / row['seconds']:.0%} of it reached"
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

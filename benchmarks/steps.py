@@ -1,0 +1,45 @@
+"""One inference method of deepwell, stripped to functions that run a number of its iterations."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from deepwell.inference.methods import METHODS
+from deepwell.inference.run import _compiled
+from deepwell.interfaces.fitting import _config, _prepare
+from deepwell.interfaces.settings import make_settings
+
+
+def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of noisy inputs."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(rows)
+
+
+def programs(inference: str, rows: int, columns: int, **settings: Any) -> Iterator[tuple[str, Callable[[int], None]]]:
+    """(name, function of a number of iterations that runs them) of each phase of a method, preset ``paper``.
+
+    A phase's program is compiled by its first call.
+    """
+    chosen = make_settings("paper", inference=inference, spacing=1, **settings)
+    prepared = _prepare(*table(rows, columns), chosen, 0, None)
+    config, method = _config(prepared), METHODS[inference]
+    problem, data, key = prepared.problem, prepared.rows, prepared.key
+    state = _compiled(method.start, False)(config, key, problem, data)
+    for phase in method.phases(config):
+        if phase.enter is not None:
+            state = _compiled(phase.enter, False)(config, problem, data, state)
+        context = problem
+        if phase.context is not None:
+            context = _compiled(phase.context, False)(config, problem, data, state)
+        advance = _compiled(phase.advance, False, shared=2, long_run=True)
+
+        def run(count: int, advance: Callable = advance, context: Any = context, state: Any = state) -> None:
+            jax.block_until_ready(advance(config, key, context, data, state, jnp.asarray(0), jnp.asarray(count)))
+
+        yield phase.name, run
+        state, _ = advance(config, key, context, data, state, jnp.asarray(0), jnp.asarray(1))
