@@ -5,8 +5,8 @@
 Every system runs in a process and an environment of its own (``benchmarks/peers``, made under ``--environments`` if
 missing), all pinned to one core. Rounds of a few iterations each are interleaved, and medians reported: machines are
 noisy. The shape is that of the protein set: 36,584 rows, 9 columns, width 9, 100 inducing points, minibatches of
-10,000. ``--only deepwell`` leaves the peers out. On a GPU, ``--device gpu --only deepwell GPyTorch``: no core is pinned,
-and all systems run in the environment of this script.
+10,000. ``--only deepwell`` leaves the peers out. On a GPU: ``--device gpu --only deepwell GPyTorch``; then nothing is
+pinned, and all systems run in the environment of this script.
 """
 
 import argparse

@@ -37,7 +37,7 @@ class Layer(DeepGPLayer):
         if not self.shared or self.output_dims is None:
             return super().__call__(inputs, *rest, **options)
         if isinstance(inputs, gpytorch.distributions.Distribution):
-            inputs = inputs.rsample()[0]
+            inputs = torch.distributions.Normal(inputs.mean, inputs.variance.sqrt()).rsample()
         found = gpytorch.models.ApproximateGP.__call__(self, inputs)
         covariance = BlockDiagLinearOperator(found.lazy_covariance_matrix, block_dim=-3)
         return MultitaskMultivariateNormal(found.loc.transpose(-1, -2), covariance, interleaved=False)
