@@ -24,6 +24,11 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: .25rem .8rem .25rem 0; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
+@media (max-width: 30rem) {
+  table { font-size: .85rem; }
+  th, td { padding-right: .5rem; }
+  td:first-child { white-space: normal; }
+}
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem;
   margin: 1rem 0; }
 figure { margin: 0; background: #ffffff; border: 1px solid var(--line); border-radius: .4rem; padding: .4rem; }
