@@ -103,6 +103,22 @@ def test_a_new_fit_starts_its_log_anew_and_other_files_are_refused(tmp_path):
         CsvLog(tmp_path / "nowhere" / "trace.csv")
 
 
+def test_a_full_disk_costs_lines_of_the_log_and_not_the_fit(tmp_path, monkeypatch):
+    log = CsvLog(tmp_path / "trace.csv")
+    log(Event("burn-in", 5, 20, 0.5, 1.0, None))
+
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="no log: .*No space left") as warned:
+        patch.setattr("pathlib.Path.open", full)
+        log(Event("burn-in", 10, 20, 0.6, 2.0, 5.0))
+        log(Event("sampling", 15, 20, 0.7, 3.0, 5.0))
+    assert len(warned) == 1
+    log(Event("sampling", 20, 20, 0.8, 4.0, 5.0))
+    assert pd.read_csv(tmp_path / "trace.csv")["done"].tolist() == [5, 20]
+
+
 def test_what_is_no_callback_is_refused(table):
     with pytest.raises(InputError, match=r"callbacks: 'trace\.csv' is no function"):
         deepwell.fit(*table, callbacks=["trace.csv"])

@@ -216,6 +216,7 @@ def test_reports_of_classes_and_of_a_model_alone(tmp_path):
     assert "calibration error" in text
     assert "up &amp; away" in text
     assert "a&lt;b" in text
+    assert "Probabilities along one input" in text
     write_report(fitted, tmp_path / "alone.html")
     assert "Scores" not in page_of(tmp_path / "alone.html")
 

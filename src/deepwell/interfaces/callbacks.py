@@ -2,6 +2,7 @@
 
 import csv
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,26 +66,34 @@ class CsvLog:
     """A callback that writes a table of events, a line after every chunk, complete at any moment.
 
     A resumed fit goes on in the same file: lines of iterations that are computed again are replaced. A new fit
-    starts the file anew; a file that is no such log is refused.
+    starts the file anew; a file that is no such log is refused. A disk that is full warns once.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._done: int | None = None
+        self._warned = False
         self._earlier()
 
     def __call__(self, event: Event) -> None:
-        if self._done is None or event.done <= self._done:  # the first event of a fit
-            kept = [
-                row for row in self._earlier() if int(row["done"]) < event.done and row["total"] == str(event.total)
-            ]
-            with self.path.open("w", newline="") as file:
-                writer = csv.DictWriter(file, Event._fields)
-                writer.writeheader()
-                writer.writerows(kept)
-        self._done = event.done
-        with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, Event._fields).writerow(event._asdict())
+        try:
+            if self._done is None or event.done <= self._done:  # the first event of a fit
+                self._begin(event)
+            with self.path.open("a", newline="") as file:
+                csv.DictWriter(file, Event._fields).writerow(event._asdict())
+            self._done = event.done
+        except OSError as error:  # the fit is worth more than its log
+            if not self._warned:
+                warnings.warn(f"no log: {error}; the fit goes on, and will try again", stacklevel=2)
+            self._warned = True
+
+    def _begin(self, event: Event) -> None:
+        """Keep what a fit that this one resumes has logged, and nothing else."""
+        kept = [row for row in self._earlier() if int(row["done"]) < event.done and row["total"] == str(event.total)]
+        with self.path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, Event._fields)
+            writer.writeheader()
+            writer.writerows(kept)
 
     def _earlier(self) -> list[dict[str, str]]:
         if not self.path.parent.is_dir():
