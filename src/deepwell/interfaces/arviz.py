@@ -38,13 +38,14 @@ def leave_one_out(model: "FittedModel", X: Any, y: Any) -> tuple[np.ndarray, np.
     """
     az = _arviz()
     chains, draws = model.posterior.draws
-    per_row = model.log_likelihoods(X, y).reshape(chains, draws, -1).astype(np.float64)
+    given_samples = model.log_likelihoods(X, y).reshape(chains, draws, -1).astype(np.float64)
     placeholder = {"n": np.zeros((chains, draws))}  # ArviZ reads the chains' sizes here
-    data = _from_groups({"posterior": placeholder, "log_likelihood": {"y": per_row}}, {})
+    data = _from_groups({"posterior": placeholder, "log_likelihood": {"y": given_samples}}, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the shapes are returned, and judged by the caller
         found = az.loo(data, pointwise=True, reff=1.0)
-    return np.asarray(found.loo_i if "loo_i" in found else found.elpd_i), np.asarray(found.pareto_k)
+    per_row = found.loo_i if int(az.__version__.split(".")[0]) == 0 else found.elpd_i
+    return np.asarray(per_row), np.asarray(found.pareto_k)
 
 
 def effective_sizes(values: np.ndarray) -> Effective | None:
