@@ -27,11 +27,11 @@ class Crash(Exception):  # noqa: N818
 
 
 def crash_at(iteration):
-    def progress(phase, done, total, fit):
-        if done >= iteration:
+    def callback(event):
+        if event.done >= iteration:
             raise Crash
 
-    return progress
+    return callback
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def assert_same(model, whole):
 @pytest.mark.parametrize("iteration", [250, 750])  # in burn-in, in sampling
 def test_a_resumed_fit_equals_an_uninterrupted_one_bit_for_bit(whole, tmp_path, iteration):
     with pytest.raises(Crash):
-        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=crash_at(iteration + 250), **QUICK)
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[crash_at(iteration + 250)], **QUICK)
     seen = []
-    resumed = deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=lambda *e: seen.append(e[1]), **QUICK)
+    resumed = deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[lambda e: seen.append(e.done)], **QUICK)
     assert seen[0] > iteration
     assert_same(resumed, whole)
-    again = deepwell.fit(*table(40), checkpoint=tmp_path, progress=crash_at(0), **QUICK)  # nothing left to do
+    again = deepwell.fit(*table(40), checkpoint=tmp_path, callbacks=[crash_at(0)], **QUICK)  # nothing left to do
     assert_same(again, whole)
 
 
@@ -62,7 +62,7 @@ def test_every_method_resumes(inference, tmp_path):
     settings = {**QUICK, "inference": inference, "e_steps": 300}
     uninterrupted = deepwell.fit(*table(40), **settings)
     with pytest.raises(Crash):
-        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=crash_at(500), **settings)
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[crash_at(500)], **settings)
     assert_same(deepwell.fit(*table(40), checkpoint=tmp_path, **settings), uninterrupted)
 
 
@@ -72,18 +72,18 @@ def test_a_run_with_refused_steps_resumes_too(tmp_path):
     with pytest.warns(UserWarning, match="steps were refused"):
         uninterrupted = deepwell.fit(*table(40), **settings)
     with pytest.raises(Crash):
-        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=crash_at(750), **settings)
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[crash_at(750)], **settings)
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        resumed = deepwell.fit(*table(40), checkpoint=tmp_path, progress=lambda *e: seen.append(e[1]), **settings)
+        resumed = deepwell.fit(*table(40), checkpoint=tmp_path, callbacks=[lambda e: seen.append(e.done)], **settings)
     assert seen[0] > 500
     np.testing.assert_array_equal(resumed.posterior.parameters, uninterrupted.posterior.parameters)
 
 
 def start(tmp_path):
     with pytest.raises(Crash):
-        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, progress=crash_at(750), **QUICK)
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[crash_at(750)], **QUICK)
 
 
 def test_what_differs_from_the_checkpoint_is_named(tmp_path):
@@ -113,7 +113,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(whole, tmp_pat
     )
     seen = []
     with pytest.warns(UserWarning, match="going on from the checkpoint before it"):
-        resumed = deepwell.fit(*table(40), checkpoint=tmp_path, progress=lambda *e: seen.append(e[1]), **QUICK)
+        resumed = deepwell.fit(*table(40), checkpoint=tmp_path, callbacks=[lambda e: seen.append(e.done)], **QUICK)
     assert seen[0] > 250
     assert_same(resumed, whole)
     assert (tmp_path / f"unread.{NEWEST}").exists()  # put aside, not deleted
@@ -168,12 +168,12 @@ def test_two_processes_cannot_share_a_folder(tmp_path):
 
 @pytest.mark.parametrize(("iteration", "draws"), [(250, None), (750, 25), (1000, 50)])
 def test_ctrl_c_finishes_the_chunk_and_leaves_what_there_is(whole, tmp_path, iteration, draws):
-    def interrupt(phase, done, total, fit):
-        if done >= iteration:
+    def interrupt(event):
+        if event.done >= iteration:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Interrupted) as caught:
-        deepwell.fit(*table(40), checkpoint=tmp_path, every=1e9, progress=interrupt, **QUICK)
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=1e9, callbacks=[interrupt], **QUICK)
     assert caught.value.signal == signal.SIGINT
     if draws is None:
         assert caught.value.model is None
@@ -188,12 +188,12 @@ def test_ctrl_c_finishes_the_chunk_and_leaves_what_there_is(whole, tmp_path, ite
 
 
 def test_a_signal_after_the_last_chunk_is_not_lost(whole):
-    def interrupt(phase, done, total, fit):
-        if done == total:
+    def interrupt(event):
+        if event.done == event.total:
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(Interrupted) as caught:
-        deepwell.fit(*table(40), progress=interrupt, **QUICK)
+        deepwell.fit(*table(40), callbacks=[interrupt], **QUICK)
     assert_same(caught.value.model, whole)
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.signal == signal.SIGTERM

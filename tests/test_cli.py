@@ -75,7 +75,7 @@ def test_splits_follow_the_protocol():
     np.testing.assert_array_equal(test, order[8:])
 
 
-def test_demo_prints_scores_and_leaves_a_picture(tmp_path, monkeypatch):
+def test_demo_prints_scores_and_leaves_a_picture_and_a_report(tmp_path, monkeypatch):
     small = {"depth": 2, "preset": "quick"}
     monkeypatch.setattr("deepwell.interfaces.demo.DIABETES", small)
     monkeypatch.setattr("deepwell.interfaces.demo.STEP", small)
@@ -84,6 +84,10 @@ def test_demo_prints_scores_and_leaves_a_picture(tmp_path, monkeypatch):
     assert "deep GP, depth 2" in result.output
     assert (tmp_path / "demo" / "deepwell.png").read_bytes().startswith(b"\x89PNG")
     assert deepwell.load(tmp_path / "demo" / "diabetes.deepwell").feature_names[0] == "age"
+    report = tmp_path / "demo" / "report.html"
+    assert str(report) in result.output.replace("\n", "")
+    assert "disease progression: a deepwell report" in report.read_text()
+    assert "ridge regression" in report.read_text()
 
 
 BAD = {

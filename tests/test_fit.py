@@ -331,7 +331,7 @@ def test_a_failed_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
 def test_progress_is_reported_in_the_units_of_y(fitted):
     X, y = table()
     seen = []
-    model = deepwell.fit(X, 1000 * y, progress=lambda *event: seen.append(event), **TINY)
+    model = deepwell.fit(X, 1000 * y, callbacks=[seen.append], **TINY)
     assert seen[-1][:3] == ("sampling", 72, 72)
     assert seen[-1][3] == pytest.approx(model.trace[-1][1])
     assert seen[-1][3] == pytest.approx(fitted.trace[-1][1] - np.log(1000), abs=1e-3)

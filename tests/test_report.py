@@ -1,75 +1,24 @@
-"""Calibration, conformal intervals, relevance, hidden layers and the report that shows them."""
+"""What a fitted model tells of itself: calibrated intervals, relevance, slices, hidden layers; and the report."""
 
+import dataclasses
 import re
 
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from browser import CHROMIUM, faults, look
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import deepwell
 from deepwell import InputError
 from deepwell.cli import app
-from deepwell.data.scaling import Scaling
+from deepwell.interfaces import baselines, plots
 from deepwell.interfaces.report import Held, write_report
-from deepwell.predict.calibration import calibration, reliability
-from deepwell.predict.classes import ClassProbabilities
-from deepwell.predict.conformal import conformal_interval, conformity
-from deepwell.predict.diagnostics import diagnose, find_modes
-from deepwell.predict.mixture import Mixture
 
 QUICK = {"preset": "quick", "num_inducing": 16, "burn_in": 400}
 RUN = CliRunner()
-
-
-def normal(mean, std):
-    """Predictions N(mean_i, std^2)."""
-    means = np.asarray(mean, float)[None, :, None]
-    return Mixture(means, np.zeros_like(means), np.full((1, 1), std**2), Scaling(np.zeros(1), np.ones(1)), True)
-
-
-@pytest.mark.parametrize(("stated", "verdict"), [(1.0, "honest"), (0.6, "too narrow"), (1.6, "too wide")])
-def test_calibration_of_errors_with_standard_deviation_one(stated, verdict):
-    y = np.random.default_rng(0).standard_normal(2_000)
-    found = calibration(normal(np.zeros(2_000), stated), y)
-    assert verdict in str(found)
-    expected = 2.0 * stats.norm.cdf(stated * stats.norm.ppf(0.95)) - 1.0
-    assert found.coverage[90] == pytest.approx(expected, abs=0.02)
-    assert found.sharpness == pytest.approx(2.0 * stated * stats.norm.ppf(0.95))
-    uniform = stats.kstest(found.pit, "uniform").pvalue
-    assert (uniform > 1e-3) == (stated == 1.0)
-
-
-def test_reliability_of_known_confidence():
-    p = np.repeat([[0.85, 0.15], [0.55, 0.45]], 100, axis=0)
-    y = np.repeat([0, 1, 0, 1], [85, 15, 40, 60])
-    found = reliability(ClassProbabilities(p, np.zeros(200), (0, 1)), y)
-    np.testing.assert_allclose(found.confidence, [0.55, 0.85])
-    np.testing.assert_allclose(found.accuracy, [0.4, 0.85])
-    np.testing.assert_array_equal(found.rows, [100, 100])
-
-
-@pytest.mark.parametrize("stated", [0.2, 1.0, 4.0])
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
-def test_conformal_intervals_cover_as_often_as_they_say_whatever_the_model(stated, level):
-    """99 calibration rows, 2,000 repetitions: coverage at least the level, and at most 1 / 100 above it."""
-    rng = np.random.default_rng(0)
-    inside = []
-    for _ in range(2_000):
-        y = rng.standard_t(3, 100)
-        scores = conformity(normal(np.zeros(99), stated), y[:99])
-        lower, upper = conformal_interval(normal(np.zeros(1), stated), scores, level)
-        inside.append(lower[0] <= y[99] <= upper[0])
-    noise = 3.0 * np.sqrt(level * (1.0 - level) / 2_000)
-    assert level - noise <= np.mean(inside) <= level + 0.01 + noise
-
-
-def test_too_few_calibration_rows_are_refused():
-    scores = np.ones((10, 1))
-    with pytest.raises(InputError, match=r"10 calibration rows cannot vouch for a level of 0\.95: at least 19"):
-        conformal_interval(normal(np.zeros(1), 1.0), scores, 0.95)
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +48,9 @@ def test_rows_kept_out_of_the_fit_calibrate_its_intervals(model, table, tmp_path
     np.testing.assert_array_equal(again.predict_interval(X[200:], 0.9, conformal=True), (lower, upper))
 
 
-def test_conformal_intervals_without_calibration_rows_are_refused(table):
+def test_conformal_intervals_without_calibration_rows_are_refused(model, table):
     X, y = table
-    plain = deepwell.fit(X[:60], y[:60], **{**QUICK, "burn_in": 10})
+    plain = dataclasses.replace(model, conformity=None)
     with pytest.raises(InputError, match="need calibration rows"):
         plain.predict_interval(X, conformal=True)
     with pytest.raises(InputError, match="calibration=2 must be a share"):
@@ -134,6 +83,47 @@ def test_relevance_is_the_slope_of_the_mean(model, table):
     assert found.mean[0] > found.mean[1] > found.mean[2]
 
 
+def test_a_slice_holds_the_other_inputs_at_their_medians(model, table):
+    X, _ = table
+    found = model.slice_along(X[["c", "b", "a"]], "b")  # a frame is matched by name
+    assert (found.name, found.target_names) == ("b", ("y",))
+    np.testing.assert_allclose(found.x[[0, -1]], np.quantile(X["b"], [0.01, 0.99]))
+    by_hand = np.column_stack([np.full(100, X["a"].median()), found.x, np.full(100, X["c"].median())])
+    np.testing.assert_array_equal(found.prediction.mean, model.predict(by_hand))
+    axes = Figure().subplots()
+    plots.slice_bands(axes, found)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("b", "y")
+    outer = axes.collections[0].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([outer.min(), outer.max()], [
+        end(found.prediction.interval(0.95)[i]) for i, end in enumerate((np.min, np.max))
+    ])  # fmt: skip
+    with pytest.raises(InputError, match="there is no input 'd': choose from a, b, c"):
+        model.slice_along(X, "d")
+
+
+def test_ridge_leaves_one_out_without_refitting(table):
+    """The penalty and the error bar of the closed form, against 40 refits for each penalty."""
+    X, y = table
+    X, y = X.to_numpy()[:40] * [1.0, 100.0, 0.01], y[:40]
+    standard = (X - X.mean(0)) / X.std(0)
+
+    def refit(penalty, kept):
+        design = np.column_stack([np.ones(len(standard)), standard])
+        ridge = np.diag([0.0, *[penalty] * 3])
+        return design @ np.linalg.solve(design[kept].T @ design[kept] + ridge, design[kept].T @ y[kept])
+
+    def left_out(penalty):
+        return np.mean([(y[i] - refit(penalty, np.arange(40) != i)[i]) ** 2 for i in range(40)])
+
+    penalties = 40 * baselines.PENALTIES
+    errors = [left_out(penalty) for penalty in penalties]
+    best = int(np.argmin(errors))
+    assert 0 < best < len(penalties) - 1
+    found = baselines.ridge(X, y)(X)
+    np.testing.assert_allclose(found.mean, refit(penalties[best], np.full(40, True)))
+    np.testing.assert_allclose(found.std, np.sqrt(errors[best]))
+
+
 def test_hidden_layers_feed_the_last_one(model, table):
     """The last layer applied to the hidden outputs, plus their noise, gives back the function values."""
     X, _ = table
@@ -148,17 +138,6 @@ def test_hidden_layers_feed_the_last_one(model, table):
     last = deep_gp.layers[1].project(factors[1], jnp.asarray(f, float))
     v = np.asarray(model.posterior.samples[1]).reshape(samples, -1, 1)
     np.testing.assert_allclose(np.asarray(last.features) @ v[0], model.function_values(X[:5])[0], atol=2e-3)
-
-
-def test_chains_in_different_modes_are_named():
-    rng = np.random.default_rng(0)
-    values = rng.standard_normal((4, 50, 30))
-    assert find_modes(values) == ((0, 1, 2, 3),)
-    values[1] += 10.0
-    assert find_modes(values) == ((0, 2, 3), (1,))
-    assert "3 of 4 chains agree; chain 2 is in another mode" in str(diagnose(values))
-    values[2] += 10.0
-    assert "the chains are in 2 modes: chains 1, 4; chains 2, 3" in str(diagnose(values))
 
 
 def test_arviz_reads_chains_hyperparameters_and_leaves_one_out(table):
@@ -189,18 +168,42 @@ def page_of(path):
     return text
 
 
-def test_a_report_with_held_out_rows_and_baselines(model, table, tmp_path):
+@pytest.fixture(scope="module")
+def report(model, table, tmp_path_factory):
     X, y = table
-    held = Held(X[200:], y[200:], (X[:200].to_numpy(), y[:200]))
-    write_report(model, tmp_path / "r.html", held, "m.deepwell")
-    text = page_of(tmp_path / "r.html")
+    path = tmp_path_factory.mktemp("report") / "r.html"
+    write_report(model, path, Held(X[200:], y[200:], (X[:200].to_numpy(), y[:200])), "m.deepwell")
+    return path
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_browser_shows_all_of_the_report_wide_and_narrow_and_fetches_nothing(report, dark):
+    found, console = look(report, (1280, 400), dark)
+    assert [(len(one["figures"]), one["dark"]) for one in found] == [(10, dark)] * 2
+    assert faults(found, console) == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_a_browser_catches_what_is_wrong_with_a_page(report, tmp_path):
+    wrong = "<img src='http://127.0.0.1:9/x.png'><div style='width:700px'>wide</div><script>nothing()</script>"
+    text = report.read_text().replace("</h1>", f"</h1>{wrong}", 1).replace("<figure", "<figure style='display:none'", 1)
+    (tmp_path / "r.html").write_text(text)
+    said = " ".join(faults(*look(tmp_path / "r.html", [400])))
+    for fault in ("console: ", "nothing is not defined", "fetched: http://127.0.0.1:9/x.png", "wide in a window of 400",
+                  "not seen at 400: predicted against observed"):  # fmt: skip
+        assert fault in said
+
+
+def test_a_report_with_held_out_rows_and_baselines(report):
+    text = page_of(report)
     for heading in ("Scores on rows not seen", "Can the error bars be trusted", "Did it converge", "What matters",
                     "Along one input", "Hidden layers", "Settings and versions", "Load it and predict"):  # fmt: skip
         assert heading in text
-    for baseline in ("mean", "linear regression", "random forest", "one-layer GP"):
+    for baseline in ("mean", "ridge regression", "random forest", "one-layer GP"):
         assert baseline in text
     assert "intervals hold" in text
-    assert text.count("<svg") == 6
+    assert text.count("<svg") == 10
 
 
 def test_reports_of_classes_and_of_a_model_alone(tmp_path):
@@ -213,6 +216,7 @@ def test_reports_of_classes_and_of_a_model_alone(tmp_path):
     assert "calibration error" in text
     assert "up &amp; away" in text
     assert "a&lt;b" in text
+    assert "Probabilities along one input" in text
     write_report(fitted, tmp_path / "alone.html")
     assert "Scores" not in page_of(tmp_path / "alone.html")
 

@@ -50,7 +50,7 @@ def test_a_short_dsvi_run_comes_before_burn_in_when_asked_for():
     X, y = table(60)
     phases = []
     settings = {**NONE, "learning_rate": 0.02, "num_inducing": 15}
-    model = deepwell.fit(X, y, dsvi_start=600, progress=lambda phase, *_: phases.append(phase), **settings)
+    model = deepwell.fit(X, y, dsvi_start=600, callbacks=[lambda event: phases.append(event.phase)], **settings)
     assert list(dict.fromkeys(phases)) == ["warm start", "burn-in", "sampling"]
     assert error(model) < 0.6 < error(deepwell.fit(X, y, **settings))
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepwell.data.errors import InputError
+    from deepwell.experiments.depths import compare_depths
+    from deepwell.interfaces.callbacks import CsvLog, Event
     from deepwell.interfaces.classifier import DeepGPClassifier
     from deepwell.interfaces.containers import DeepwellFileError
     from deepwell.interfaces.files import load
@@ -17,20 +19,23 @@ if TYPE_CHECKING:
     from deepwell.predict.counts import CountMixture
     from deepwell.predict.mixture import Mixture
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _WHERE = {
     "ClassProbabilities": "deepwell.predict.classes",
     "CountMixture": "deepwell.predict.counts",
+    "CsvLog": "deepwell.interfaces.callbacks",
     "DeepGPClassifier": "deepwell.interfaces.classifier",
     "DeepGPRegressor": "deepwell.interfaces.regressor",
     "DeepwellFileError": "deepwell.interfaces.containers",
+    "Event": "deepwell.interfaces.callbacks",
     "FittedModel": "deepwell.interfaces.fitted",
     "InputError": "deepwell.data.errors",
     "Interrupted": "deepwell.interfaces.interrupting",
     "Mixture": "deepwell.predict.mixture",
     "PRESETS": "deepwell.interfaces.settings",
     "Settings": "deepwell.interfaces.settings",
+    "compare_depths": "deepwell.experiments.depths",
     "fit": "deepwell.interfaces.fitting",
     "load": "deepwell.interfaces.files",
 }
@@ -39,14 +44,17 @@ __all__ = [
     "PRESETS",
     "ClassProbabilities",
     "CountMixture",
+    "CsvLog",
     "DeepGPClassifier",
     "DeepGPRegressor",
     "DeepwellFileError",
+    "Event",
     "FittedModel",
     "InputError",
     "Interrupted",
     "Mixture",
     "Settings",
+    "compare_depths",
     "fit",
     "load",
 ]

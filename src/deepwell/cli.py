@@ -1,4 +1,4 @@
-"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``, ``check``."""
+"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``, ``check``, ``report``, ``depths``."""
 
 import json
 import os
@@ -58,15 +58,16 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Show the v
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the picture, the model and the report.")] = Path("demo"),
 ) -> None:
-    """Fit a deep GP to data that ships with scikit-learn, print the scores, draw a picture."""
+    """Fit a deep GP to data that ships with scikit-learn, print the scores, draw a picture, write a report."""
     from deepwell.interfaces.demo import run_demo
 
     with plain_errors():
         result = run_demo(out)
         print_scores("diabetes, held-out rows", result)
         typer.echo(f"picture: {out / 'deepwell.png'}\nmodel:   {out / 'diabetes.deepwell'}")
+        typer.echo(f"report:  {out / 'report.html'}  (one file: open it in a browser)")
 
 
 @app.command()
@@ -88,6 +89,7 @@ def fit(
     report: Annotated[
         Path | None, typer.Option(help="Keep 20 % of the rows out of the fit and write a page (.html) that judges it.")
     ] = None,
+    log: Annotated[Path | None, typer.Option(help="Write the course of the fit as CSV, a line a chunk.")] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="On a GPU: slower kernels that give the same bits every time.")
     ] = False,
@@ -99,6 +101,8 @@ def fit(
     """Fit a model to a table and save it."""
     from deepwell.data.splits import split_rows
     from deepwell.data.tables import read_table, split_target
+    from deepwell.interfaces.callbacks import CsvLog
+    from deepwell.interfaces.checkpoints import has_checkpoint
     from deepwell.interfaces.files import load
     from deepwell.interfaces.fitting import fit as fit_model
     from deepwell.interfaces.interrupting import Interrupted
@@ -110,6 +114,8 @@ def fit(
         check_output(out, force)
         if report is not None:
             check_output(report, force)
+        if log is not None:
+            check_output(log, force or has_checkpoint(checkpoint))  # a resumed fit goes on in its log
         X, y = split_target(read_table(table), target)
         settings = chosen_settings(others, depth=depth, inference=inference, num_chains=chains)
         train, test = split_rows(len(X), split=0, seed=seed) if report is not None else (slice(None), slice(0))
@@ -118,6 +124,7 @@ def fit(
             model = fit_model(
                 X.iloc[train], known.iloc[train], preset=preset, seed=seed, verbose=not quiet,
                 init=None if init is None else load(init), checkpoint=checkpoint, every=every,
+                callbacks=[] if log is None else [CsvLog(log)],
                 **with_task(settings, task, y, init is not None),
             )  # fmt: skip
         except Interrupted as interrupted:
@@ -245,6 +252,48 @@ def report(
             held = Held(X, (y.iloc[:, 0] if fitted.single_target or fitted.classes else y).to_numpy())
         write_report(fitted, out, held, model.name)
         typer.echo(f"report: {out}")
+
+
+@app.command()
+def depths(
+    table: Annotated[Path, typer.Argument(help="CSV, gzipped CSV or Parquet.")],
+    target: Target,
+    tried: Annotated[
+        list[int] | None, typer.Option("--depth", help="A depth to try; repeat for several. [1 to 4]")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="validation: rows kept out once; loo: PSIS leave-one-out, by ArviZ.")
+    ] = "validation",
+    task: Task = None,
+    preset: Preset = "default",
+    inference: Inference = None,
+    chains: Chains = None,
+    others: Set = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    picture: Annotated[Path | None, typer.Option(help="Also draw the comparison: .png, .svg or .pdf.")] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Does depth help on this table? Fits each depth and compares the log density of the same rows."""
+    from deepwell.data.tables import read_table, split_target
+    from deepwell.experiments.depths import compare_depths, draw_comparison
+
+    with plain_errors(), on_device(device):
+        if picture is not None:
+            check_output(picture, force)
+            if picture.suffix not in (".png", ".svg", ".pdf"):
+                raise InputError(f"--picture {picture}: choose a name that ends in .png, .svg or .pdf")
+        X, y = split_target(read_table(table), target)
+        settings = with_task(chosen_settings(others, inference=inference, num_chains=chains), task, y)
+        found = compare_depths(
+            X, y, tried or (1, 2, 3, 4), by=by, seed=seed, preset=preset, verbose=not quiet, **settings
+        )
+        print_scores(f"{table.name}, log density a row", found.rows())
+        typer.echo(found)
+        if picture is not None:
+            draw_comparison(found, picture)
+            typer.echo(f"picture: {picture}")
 
 
 def main() -> None:

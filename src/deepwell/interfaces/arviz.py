@@ -1,5 +1,6 @@
 """To ArviZ, for its diagnostics, comparisons and plots: both its version 0 and its version 1."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,24 @@ def to_arviz(model: "FittedModel", X: Any, y: Any = None) -> Any:
     return _from_groups(groups, {"f": ["row", "output"]})
 
 
+def leave_one_out(model: "FittedModel", X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """log p(y_i | the other rows) of every row of the fit, and the Pareto shape k of its estimate.
+
+    By Pareto smoothed importance sampling (Vehtari et al. 2017) over the samples; hyperparameters that the samples
+    share have seen row i and stay as they are.
+    """
+    az = _arviz()
+    chains, draws = model.posterior.draws
+    given_samples = model.log_likelihoods(X, y).reshape(chains, draws, -1).astype(np.float64)
+    placeholder = {"n": np.zeros((chains, draws))}  # ArviZ reads the chains' sizes here
+    data = _from_groups({"posterior": placeholder, "log_likelihood": {"y": given_samples}}, {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the shapes are returned, and judged by the caller
+        found = az.loo(data, pointwise=True, reff=1.0)
+    per_row = found.loo_i if int(az.__version__.split(".")[0]) == 0 else found.elpd_i
+    return np.asarray(per_row), np.asarray(found.pareto_k)
+
+
 def effective_sizes(values: np.ndarray) -> Effective | None:
     """Of values (chain, draw, place), by ArviZ; None without ArviZ, or where there are too few draws for it."""
     if values.shape[1] < LEAST_DRAWS:
@@ -51,8 +70,6 @@ def _from_groups(groups: dict[str, dict[str, np.ndarray]], dims: dict[str, list[
 
 
 def _arviz() -> Any:
-    import warnings
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1

@@ -194,6 +194,11 @@ def checkpointing(
             checkpoints.write_last(*newest)
 
 
+def has_checkpoint(folder: Path | None) -> bool:
+    """Whether a fit has left something here to go on from."""
+    return folder is not None and any((folder / name).exists() for name in (NEWEST, BEFORE))
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One process a folder; the lock is the operating system's, so a killed process leaves none behind."""

@@ -21,7 +21,8 @@ class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
     "bernoulli-logit". A parameter left at None takes its value from ``preset``: "default", "best", "paper" or "quick";
     ``deepwell.Settings`` says what each one means, ``n_`` here is ``num_`` there. ``fixed`` names parameters that stay
     at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder from which an
-    interrupted fit goes on, ``random_state`` an int, a RandomState or None.
+    interrupted fit goes on, ``random_state`` an int, a RandomState or None,
+    ``callbacks`` functions of a ``deepwell.Event``.
 
     After ``fit``: ``classes_``, ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
     """

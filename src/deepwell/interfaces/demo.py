@@ -8,8 +8,9 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
 from deepwell.interfaces import plots
-from deepwell.interfaces.baselines import least_squares
+from deepwell.interfaces.baselines import ridge
 from deepwell.interfaces.fitting import fit
+from deepwell.interfaces.report import Held, write_report
 from deepwell.predict.metrics import scores
 
 DIABETES: dict[str, Any] = {"depth": 2, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
@@ -17,7 +18,7 @@ STEP: dict[str, Any] = {"depth": 2, "num_inducing": 30, "burn_in": 3_000, "num_s
 
 
 def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
-    """Fit, score, and draw ``deepwell.png`` in ``folder``; returns the scores by model."""
+    """Fit, score, draw ``deepwell.png`` and write ``report.html`` in ``folder``; returns the scores by model."""
     from sklearn.datasets import load_diabetes
 
     try:
@@ -26,18 +27,21 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
         raise InputError(f"cannot make the folder {folder}: {error.strerror}") from error
     table = load_diabetes(as_frame=True, scaled=False)
     train, test = split_rows(len(table.data), split=0)
-    X, y = table.data, table.target.to_numpy()
-    model = fit(X.iloc[train], y[train], verbose=verbose, **DIABETES)
+    X, progression = table.data, table.target.rename("disease progression")
+    y = progression.to_numpy()
+    model = fit(X.iloc[train], progression.iloc[train], verbose=verbose, **DIABETES)
     prediction = model.predict_dist(X.iloc[test])
     result = {
         "deep GP, depth 2": scores(prediction, y[test]),
-        "linear regression": scores(least_squares(X.to_numpy()[train], y[train])(X.to_numpy()[test]), y[test]),
+        "ridge regression": scores(ridge(X.to_numpy()[train], y[train])(X.to_numpy()[test]), y[test]),
     }
 
     x, noisy = step_data()
     by_depth = {depth: fit(x[:, None], noisy, verbose=verbose, **{**STEP, "depth": depth}) for depth in (1, 2)}
     _draw(folder / "deepwell.png", x, noisy, by_depth, prediction, y[test])
     model.save(folder / "diabetes.deepwell")
+    held = Held(X.iloc[test], y[test], (X.to_numpy()[train], y[train]))
+    write_report(model, folder / "report.html", held, "diabetes.deepwell")
     return result
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from deepwell.interfaces.fitting import fit
 from deepwell.predict.prediction import Prediction
 
-NOT_SETTINGS = ("preset", "init", "checkpoint", "random_state", "verbose")
+NOT_SETTINGS = ("preset", "init", "checkpoint", "random_state", "verbose", "callbacks")
 
 
 class DeepGPEstimator(BaseEstimator):
@@ -19,7 +19,8 @@ class DeepGPEstimator(BaseEstimator):
 
     ``deepwell.Settings`` says what each one means; ``n_`` here is ``num_`` there. ``fixed`` names parameters that stay
     at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder from which an
-    interrupted fit goes on, ``random_state`` an int, a RandomState or None.
+    interrupted fit goes on, ``random_state`` an int, a RandomState or None, ``callbacks`` functions
+    of a ``deepwell.Event``.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class DeepGPEstimator(BaseEstimator):
         checkpoint: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        callbacks: Any = None,
     ) -> None:
         self.depth = depth
         self.width = width
@@ -83,6 +85,7 @@ class DeepGPEstimator(BaseEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
+        self.callbacks = callbacks
 
     def predict_dist(self, X: Any) -> Prediction:
         """The full predictive distribution."""
@@ -94,7 +97,7 @@ class DeepGPEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         self.model_.save(path)
 
-    def _fit(self, inputs: np.ndarray, targets: np.ndarray, likelihood: str, classes: Any = None) -> None:
+    def _fit(self, inputs: Any, targets: np.ndarray, likelihood: str, classes: Any = None) -> None:
         """Fit validated inputs and targets."""
         settings = {
             name.replace("n_", "num_", 1) if name.startswith("n_") else name: value
@@ -115,6 +118,7 @@ class DeepGPEstimator(BaseEstimator):
             init=self.init,
             checkpoint=self.checkpoint,
             verbose=bool(self.verbose),
+            callbacks=self.callbacks,
             **{**settings, "likelihood": likelihood if self.init is None else self.likelihood},
         )
 

@@ -25,6 +25,7 @@ from deepwell.predict.mixture import Mixture
 from deepwell.predict.posterior import descriptions, functions, log_densities
 from deepwell.predict.prediction import Prediction, prediction
 from deepwell.predict.relevance import Relevance, hidden_layers, relevance
+from deepwell.predict.slices import Slice, rows_along
 
 FARTHEST = 1e15
 """Standardised inputs are cut here: farther ones would overflow float32, and all are equally far from the data."""
@@ -126,6 +127,15 @@ class FittedModel:
         """How much each input matters at the rows of X. See ``Relevance``."""
         return relevance(self.posterior, self._standardised(X))
 
+    def slice_along(self, X: Any, name: str | int) -> Slice:
+        """The prediction along one input, by name or number, the others at their medians over X. See ``Slice``."""
+        known = name in self.feature_names if isinstance(name, str) else 0 <= name < len(self.feature_names)
+        if not known:
+            raise InputError(f"there is no input {name!r}: choose from {', '.join(self.feature_names)}")
+        column = self.feature_names.index(name) if isinstance(name, str) else name
+        rows = rows_along(self.input_matrix(X), column)
+        return Slice(rows[:, column], self.predict_dist(rows), self.feature_names[column], self.target_names)
+
     def hidden_layers(self, X: Any) -> list[np.ndarray]:
         """Mean outputs of each hidden layer under every posterior sample, (samples, rows, width) each."""
         return hidden_layers(self.posterior, self._standardised(X))
@@ -205,9 +215,13 @@ class FittedModel:
     def _prediction(self, blocks: Iterable[Described]) -> Prediction:
         return prediction(blocks, self.y_scaling, self.single_target, self.classes)
 
-    def _standardised(self, X: Any) -> np.ndarray:
+    def input_matrix(self, X: Any) -> np.ndarray:
+        """X as numbers, its columns in the order of the fit."""
         if self.named and is_frame(X):
             X = align_columns(X, self.feature_names)
         matrix, _ = to_matrix(X, "X")
         check_columns(self.feature_names, matrix.shape[1])
-        return np.clip(self.x_scaling.standardise(matrix), -FARTHEST, FARTHEST)
+        return matrix
+
+    def _standardised(self, X: Any) -> np.ndarray:
+        return np.clip(self.x_scaling.standardise(self.input_matrix(X)), -FARTHEST, FARTHEST)

@@ -19,12 +19,13 @@ from deepwell.data.rows import Rows, to_rows
 from deepwell.data.scaling import Scaling, input_scaling
 from deepwell.data.tables import column_types, is_frame, require_same_rows, take_rows, to_matrix
 from deepwell.data.targets import Targets
-from deepwell.inference.run import Progress, Result, Stopped, run, run_group
+from deepwell.inference.run import Result, Stopped, run, run_group
+from deepwell.interfaces.callbacks import Callback, announcing, checked_callbacks
 from deepwell.interfaces.checkpoints import checkpointing, column_digests
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.interrupting import Interrupted, watching
 from deepwell.interfaces.memory import explaining_memory
-from deepwell.interfaces.progress import reporting
+from deepwell.interfaces.progress import showing
 from deepwell.interfaces.reading import make_likelihood, read_targets, target_scaling, union_of_classes, with_likelihood
 from deepwell.interfaces.settings import Settings, make_settings
 from deepwell.interfaces.starting import checked_start, make_problem, with_shape_of
@@ -59,7 +60,7 @@ def fit(
     checkpoint: str | Path | None = None,
     every: float | None = None,
     verbose: bool = False,
-    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> FittedModel:
     """Fit a deep GP to inputs X (rows, columns) and targets y (rows,) or (rows, targets).
@@ -68,8 +69,8 @@ def fit(
     order wanted, if it is not the sorted one, or if some may be missing from y. ``settings`` replace those of the
     preset (``deepwell.Settings`` lists them). The same seed gives the same result. ``init`` is a fitted model, or a
     fitted estimator, whose units, hyperparameters and inducing outputs the fit starts from, whatever method found
-    them. ``progress(phase, done, total, log_likelihood)`` is called after every chunk of iterations; ``verbose``
-    shows a bar.
+    them. Each of ``callbacks`` is called with a ``deepwell.Event`` after every chunk of iterations
+    (``deepwell.CsvLog`` is one); ``verbose`` shows a bar.
 
     ``calibration`` is a share of the rows to keep out of the fit, so that ``predict_interval(conformal=True)`` has
     guaranteed coverage.
@@ -78,14 +79,14 @@ def fit(
     goes on from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
     carries the model of the samples drawn so far, if there are any.
     """
-    source = checked_start(init)
+    source, callbacks = checked_start(init), checked_callbacks(callbacks)
     if source is not None:
         settings, classes = with_shape_of(source, settings), classes if classes is not None else source.classes
     chosen = make_settings(preset, **settings)
     if calibration is not None:
         kept_out = _kept_out(y, chosen, calibration, checked_seed(seed))
         options: dict[str, Any] = {"preset": preset, "seed": seed, "init": init, "verbose": verbose}
-        options |= {"checkpoint": checkpoint, "every": every, "progress": progress, **settings}
+        options |= {"checkpoint": checkpoint, "every": every, "callbacks": callbacks, **settings}
         on_the_rest = fit(take_rows(X, ~kept_out), take_rows(y, ~kept_out), **options)
         return on_the_rest.calibrated(take_rows(X, kept_out), take_rows(y, kept_out))
     started = time.perf_counter()
@@ -99,11 +100,12 @@ def fit(
         with (
             watching() as watch,
             checkpointing(checkpoint, identity, every, watch.stop) as keeper,
-            reporting(progress, verbose, _log_unit(prepared)) as report,
+            showing(verbose) as bars,
             explaining_memory(chosen, prepared.known["num_rows"]),
         ):
-            config = _config(prepared)
-            fitted = fitted_by_now(run(prepared.key, prepared.problem, prepared.rows, config, report, keeper))
+            announce = announcing((*callbacks, *bars), _log_unit(prepared))
+            arguments = prepared.key, prepared.problem, prepared.rows, _config(prepared)
+            fitted = fitted_by_now(run(*arguments, announce, keeper))
     except Stopped as stopped:
         model = None if stopped.result is None else fitted_by_now(stopped.result)
         raise Interrupted(model, watch.caught or signal.SIGINT) from None
@@ -154,8 +156,8 @@ def fit_group(
     keys = jnp.stack([m.key for m in members])
     problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
     log_unit = float(np.mean([_log_unit(m) for m in members]))
-    with reporting(None, verbose, log_unit) as report, explaining_memory(chosen, members[0].known["num_rows"]):
-        results = run_group(keys, problem, rows, _config(members[0]), report)
+    with showing(verbose) as bars, explaining_memory(chosen, members[0].known["num_rows"]):
+        results = run_group(keys, problem, rows, _config(members[0]), announcing(bars, log_unit))
     seconds = (time.perf_counter() - started) / len(members)
     models = [_fitted(m, result, preset, seconds) for m, result in zip(members, results, strict=True)]
     for i, model in enumerate(models):

@@ -22,9 +22,22 @@ p { margin: .5rem 0; max-width: 46rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th, td { padding: .25rem .8rem .25rem 0; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
-figure { margin: 1rem 0; background: #ffffff; border: 1px solid var(--line); border-radius: .4rem; padding: .4rem; }
+@media (max-width: 30rem) {
+  table { font-size: .85rem; }
+  th, td { padding-right: .5rem; }
+  td:first-child { white-space: normal; }
+}
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem;
+  margin: 1rem 0; }
+figure { margin: 0; background: #ffffff; border: 1px solid var(--line); border-radius: .4rem; padding: .4rem; }
+figure:only-child { max-width: 36rem; }
 figure svg { display: block; width: 100%; height: auto; }
+@media screen and (prefers-color-scheme: dark) {
+  figure { background: none; }
+  figure svg { filter: invert(.91) hue-rotate(180deg); }
+}
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; font-size: .88rem; }
 @media print { body { max-width: none; } figure, table { break-inside: avoid; } }
 """
@@ -60,6 +73,11 @@ def table(rows: Mapping[str, Mapping[str, Any]], first: str = "") -> str:
         for name, row in rows.items()
     )
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def panels(*pictures: str) -> str:
+    """Pictures side by side where there is room, else one below the other."""
+    return f"<div class='panels'>{''.join(pictures)}</div>"
 
 
 def picture(figure: Any, name: str, description: str) -> str:

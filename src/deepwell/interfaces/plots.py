@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 
 from deepwell.predict.calibration import Calibration, Reliability, calibration
+from deepwell.predict.classes import ClassProbabilities
+from deepwell.predict.depths import DepthComparison
 from deepwell.predict.mixture import Mixture
 from deepwell.predict.relevance import Relevance
+from deepwell.predict.slices import Slice
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
+PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MOST_BARS = 20
 
 
@@ -29,7 +33,7 @@ def predicted_against_observed(axes: Any, prediction: Any, y: np.ndarray, name: 
     axes.plot(ends, ends, color=GREY, linewidth=1)
     axes.set_xlabel(f"observed {name}")
     axes.set_ylabel(f"predicted {name}")
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(edgecolor="none", framealpha=0.8, fontsize="small", loc="upper left")
 
 
 def coverage(axes: Any, prediction: Any, y: np.ndarray) -> None:
@@ -45,8 +49,9 @@ def coverage_curve(axes: Any, found: Calibration) -> None:
     axes.set_ylabel("share of observations inside")
 
 
-def pit_histogram(axes: Any, found: Calibration, bins: int = 20) -> None:
+def pit_histogram(axes: Any, found: Calibration) -> None:
     """Where y fell in its predictive distribution: flat is honest, a hump too wide, a bowl too narrow."""
+    bins = int(np.clip(len(found.pit) // 15, 5, 20))
     counts, edges = np.histogram(found.pit, bins, (0.0, 1.0))
     expected = len(found.pit) / bins
     band = 2.0 * np.sqrt(expected * (1.0 - 1.0 / bins))
@@ -71,28 +76,64 @@ def relevance(axes: Any, found: Relevance, names: Sequence[str]) -> None:
     order = np.argsort(found.mean)[::-1][:MOST_BARS][::-1]
     axes.barh(range(len(order)), found.mean[order], xerr=2.0 * found.spread[order], color=BLUE, alpha=0.7, ecolor=GREY)
     axes.set_yticks(range(len(order)), [names[i] for i in order])
-    axes.set_xlabel("change of the prediction with the input (both in standard deviations)")
+    axes.set_xlabel("slope of the prediction (in standard deviations)")
 
 
-def hidden_layer(axes: Any, x: np.ndarray, outputs: np.ndarray, name: str, unit: int = 0, draws: int = 20) -> None:
+def hidden_layer(
+    axes: Any, x: np.ndarray, outputs: np.ndarray, name: str, unit: int = 0, layer: int = 1, draws: int = 20
+) -> None:
     """One output of a hidden layer against one input, a line of dots a posterior sample."""
     order = np.argsort(x)
     for sample in outputs[np.linspace(0, len(outputs) - 1, min(draws, len(outputs))).astype(int)]:
         axes.plot(x[order], sample[order, unit], ".", color=BLUE, markersize=2, alpha=0.4)
     axes.set_xlabel(name)
-    axes.set_ylabel(f"hidden output {unit + 1}")
+    axes.set_ylabel(f"output {unit + 1} of layer {layer}")
 
 
 def curve(axes: Any, x: np.ndarray, prediction: Mixture, draws: int = 0) -> None:
     """Mean, 50 % and 95 % bands along one input, and some draws of the noise-free function if asked."""
-    for level, alpha in ((0.95, 0.15), (0.5, 0.3)):
-        lower, upper = prediction.interval(level)
-        axes.fill_between(x, lower, upper, color=BLUE, alpha=alpha, linewidth=0, label=f"{level:.0%} of y")
     if draws:
         functions = prediction.scaling.restore(prediction.means)[..., 0]
         for row in functions[np.linspace(0, len(functions) - 1, draws).astype(int)]:
             axes.plot(x, row, color=GREY, linewidth=0.5, alpha=0.6)
-    axes.plot(x, prediction.mean, color=BLUE, linewidth=2, label="mean")
+    _bands(axes, x, prediction, ...)
+
+
+def slice_bands(axes: Any, found: Slice, target: int = 0) -> None:
+    """A slice: mean, 50 % and 95 % bands of one target; of classes the probability of each of the first six."""
+    if isinstance(found.prediction, ClassProbabilities):
+        for i, label in enumerate(found.prediction.classes[: len(PALETTE)]):
+            axes.plot(found.x, found.prediction.probabilities[:, i], color=PALETTE[i], linewidth=2, label=str(label))
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylabel("probability")
+        axes.legend(frameon=False, fontsize="small")
+    else:
+        _bands(axes, found.x, found.prediction, ... if found.prediction.mean.ndim == 1 else (..., target))
+        axes.set_ylabel(found.target_names[target])
+    axes.set_xlabel(found.name)
+
+
+def _bands(axes: Any, x: np.ndarray, prediction: Any, chosen: Any) -> None:
+    for level, alpha in ((0.95, 0.15), (0.5, 0.3)):
+        lower, upper = prediction.interval(level)
+        label = f"{level:.0%} of y"
+        axes.fill_between(x, lower[chosen], upper[chosen], color=BLUE, alpha=alpha, linewidth=0, label=label)
+    axes.plot(x, prediction.mean[chosen], color=BLUE, linewidth=2, label="mean")
+
+
+def depths(axes: Any, found: DepthComparison) -> None:
+    """Log density a row at each depth, less that of the best, with two standard errors of the difference."""
+    places = np.arange(len(found.depths))
+    axes.axhline(0.0, color=GREY, linewidth=1)
+    axes.errorbar(
+        places, found.difference, yerr=2.0 * found.standard_error, fmt="o", color=BLUE, ecolor=GREY, capsize=4
+    )
+    enough = found.depths.index(found.enough)
+    axes.plot(enough, found.difference[enough], "o", color=ORANGE, markersize=9, label="the shallowest that is enough")
+    axes.set_xticks(places, [str(depth) for depth in found.depths])
+    axes.set_xlabel("depth")
+    axes.set_ylabel("log density a row, less that of the best")
+    axes.legend(frameon=False, fontsize="small")
 
 
 def trace(axes: Any, points: Sequence[tuple[int, float]]) -> None:
@@ -107,9 +148,8 @@ def trace(axes: Any, points: Sequence[tuple[int, float]]) -> None:
 
 def chains(axes: Any, values: np.ndarray) -> None:
     """One function value under the draws of every chain, (chain, draw): chains that agree overlap."""
-    palette = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
     for i, chain in enumerate(values):
-        axes.plot(chain, color=palette[i % len(palette)], linewidth=0.8, alpha=0.8, label=f"chain {i + 1}")
+        axes.plot(chain, color=PALETTE[i % len(PALETTE)], linewidth=0.8, alpha=0.8, label=f"chain {i + 1}")
     axes.set_xlabel("draw")
     axes.set_ylabel("function value (standard units)")
     if len(values) > 1:

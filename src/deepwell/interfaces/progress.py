@@ -1,42 +1,61 @@
-"""Progress of a fit: a bar in a terminal, plain lines elsewhere, or the caller's own function."""
+"""Progress of a fit to look at: a bar in a terminal or a notebook, plain lines elsewhere."""
 
+import html
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deepwell.inference.run import Progress
+from deepwell.interfaces.callbacks import Callback, Event
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_UPDATES = 0.2
 
 
 @contextmanager
-def reporting(progress: Progress | None, verbose: bool, log_unit: float) -> Iterator[Progress]:
-    """A function to call after every chunk; ``log_unit`` turns log-likelihoods into the units of y."""
-    listeners: list[Progress] = [] if progress is None else [progress]
-
-    def report(phase: str, done: int, total: int, log_likelihood: float) -> None:
-        for listener in listeners:
-            listener(phase, done, total, log_likelihood - log_unit)
-
+def showing(verbose: bool) -> Iterator[list[Callback]]:
+    """The callbacks that show progress here: none if it is not wanted."""
     if not verbose:
-        yield report
+        yield []
+    elif in_notebook():
+        yield [notebook_bar()]
     elif sys.stderr.isatty():
-        with _bar() as listener:
-            listeners.append(listener)
-            yield report
+        with _terminal_bar() as bar:
+            yield [bar]
     else:
-        listeners.append(_lines())
-        yield report
+        yield [_lines()]
+
+
+def in_notebook() -> bool:
+    """Whether this is a kernel of Jupyter, which shows what IPython displays; IPython's terminal is a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def notebook_bar() -> Callback:
+    """A bar in the output of the cell, which updates itself."""
+    from IPython.display import HTML, display
+
+    shown = display(HTML("<progress></progress> compiling"), display_id=True)
+    last = [float("-inf")]
+
+    def update(event: Event) -> None:
+        now = time.monotonic()
+        if now - last[0] >= SECONDS_BETWEEN_UPDATES or event.done == event.total:
+            last[0] = now
+            bar = f"<progress value='{event.done}' max='{event.total}'></progress>"
+            shown.update(HTML(f"{bar} {html.escape(in_words(event))}"))
+
+    return update
 
 
 @contextmanager
-def _bar() -> Iterator[Progress]:
+def _terminal_bar() -> Iterator[Callback]:
     from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Bar(
+    with Progress(
         TextColumn("{task.description:<10}"),
         BarColumn(),
         TaskProgressColumn(),
@@ -47,40 +66,36 @@ def _bar() -> Iterator[Progress]:
         transient=True,
     ) as bar:
         task = bar.add_task("compiling", total=None, rate="-", fit="-")
-        rate = _Rate()
 
-        def listener(phase: str, done: int, total: int, log_likelihood: float) -> None:
-            speed = rate.update(done)
-            bar.update(task, description=phase, completed=done, total=total, rate=speed, fit=f"{log_likelihood:.3f}")
+        def update(event: Event) -> None:
+            fit = f"{event.log_likelihood:.3f}"
+            bar.update(
+                task, description=event.phase, completed=event.done, total=event.total, rate=_rate(event), fit=fit
+            )
 
-        yield listener
+        yield update
 
 
-def _lines() -> Progress:
-    rate = _Rate()
+def _lines() -> Callback:
     last = [float("-inf")]
 
-    def listener(phase: str, done: int, total: int, log_likelihood: float) -> None:
-        speed = rate.update(done)
-        left = f"{(total - done) / float(speed):.0f} s left" if speed not in ("-", "0") else "- s left"
+    def say(event: Event) -> None:
         now = time.monotonic()
-        if now - last[0] >= SECONDS_BETWEEN_LINES or done == total:
+        if now - last[0] >= SECONDS_BETWEEN_LINES or event.done == event.total:
             last[0] = now
-            print(f"{phase} {done}/{total}, {speed} it/s, {left}, log-likelihood {log_likelihood:.3f}", file=sys.stderr)
+            print(in_words(event), file=sys.stderr)
 
-    return listener
+    return say
 
 
-class _Rate:
-    """Iterations a second since the first report, which carries the compilation."""
+def in_words(event: Event) -> str:
+    """An event on one line."""
+    left = "-" if event.rate is None else f"{(event.total - event.done) / event.rate:.0f}"
+    return (
+        f"{event.phase} {event.done}/{event.total}, {_rate(event)} it/s, {left} s left, "
+        f"log-likelihood {event.log_likelihood:.3f}"
+    )
 
-    def __init__(self) -> None:
-        self.first: tuple[float, int] | None = None
 
-    def update(self, done: int) -> str:
-        now = time.monotonic()
-        if self.first is None:
-            self.first = (now, done)
-            return "-"
-        elapsed, iterations = now - self.first[0], done - self.first[1]
-        return f"{iterations / elapsed:.0f}" if elapsed > 0 else "-"
+def _rate(event: Event) -> str:
+    return "-" if event.rate is None else f"{event.rate:.0f}"

@@ -1,25 +1,27 @@
 """``deepwell report``: everything known of a fitted model on one page."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from deepwell.data.tables import align_columns, is_frame, to_matrix
 from deepwell.inference.posteriors import Networks, OwnTheta, Variational
 from deepwell.interfaces import plots
 from deepwell.interfaces.baselines import baseline_scores
 from deepwell.interfaces.containers import write_atomically
 from deepwell.interfaces.fitted import FittedModel
-from deepwell.interfaces.page import code, page, paragraph, picture, table
-from deepwell.predict.calibration import Calibration, Reliability
+from deepwell.interfaces.page import code, page, panels, paragraph, picture, table
+from deepwell.predict.calibration import Calibration
 from deepwell.predict.classes import ClassProbabilities
 from deepwell.predict.metrics import scores
 from deepwell.predict.relevance import Relevance
 
 MOST_ROWS = 1_000
+MOST_DOTS = 200
+"""Rows in the pictures of the hidden layers, which show twenty draws of each."""
 MOST_COLUMNS = 40
 SLICES = 4
 PROBES = 200
@@ -41,7 +43,7 @@ def write_report(model: FittedModel, path: str | Path, held: Held | None = None,
 
 def sections(model: FittedModel, held: Held | None, name: str) -> list[tuple[str, str]]:
     """Headings and their HTML."""
-    X = _probes(model) if held is None else _matrix(model, held.X)[:MOST_ROWS]
+    X = _probes(model) if held is None else model.input_matrix(held.X)[:MOST_ROWS]
     found = [("Data", _data(model, held))]
     if held is not None:
         found.append(("Scores on rows not seen in the fit", _scores(model, held)))
@@ -49,20 +51,13 @@ def sections(model: FittedModel, held: Held | None, name: str) -> list[tuple[str
     found.append(("Did it converge?", _convergence(model, X)))
     relevance = model.relevance(X)
     found.append(("What matters", _relevance(model, relevance)))
-    if model.classes is None:
-        found.append(("Along one input", _slices(model, X, relevance)))
+    found.append(("Along one input", _slices(model, X, relevance)))
     hidden = _hidden(model, X, relevance)
     if hidden:
         found.append(("Hidden layers", hidden))
     found.append(("Settings and versions", _settings(model)))
     found.append(("Load it and predict", _usage(name)))
     return found
-
-
-def _matrix(model: FittedModel, X: Any) -> np.ndarray:
-    if model.named and is_frame(X):
-        X = align_columns(X, model.feature_names)
-    return to_matrix(X, "X")[0]
 
 
 def _probes(model: FittedModel) -> np.ndarray:
@@ -91,7 +86,7 @@ def _scores(model: FittedModel, held: Held) -> str:
     rows = {f"deep GP, depth {model.settings.depth}": scores(model.predict_dist(held.X), held.y)}
     if held.training is not None and len(model.target_names) == 1:
         X, y = held.training
-        rows |= baseline_scores(X, y, _matrix(model, held.X), held.y, str(model.settings.likelihood), model.seed)
+        rows |= baseline_scores(X, y, model.input_matrix(held.X), held.y, str(model.settings.likelihood), model.seed)
     explained = (
         "Log-likelihood and accuracy (share of right answers): higher is better. Brier score and calibration error: "
         "lower is better."
@@ -108,7 +103,7 @@ def _answers(model: FittedModel, held: Held) -> str:
     found = model.predict_dist(X)
     if isinstance(found, ClassProbabilities):
         return table(_confusion(found, y), "observed \\ predicted")
-    figure, (axes,) = _figure(1, height=4.5)
+    figure, axes = _figure(height=3.8)
     if model.single_target or len(model.target_names) == 1:
         plots.predicted_against_observed(axes, found, y, model.target_names[0])
     else:
@@ -117,7 +112,7 @@ def _answers(model: FittedModel, held: Held) -> str:
         axes.set_xlabel("observed")
         axes.set_ylabel("predicted")
         axes.legend(frameon=False)
-    return picture(figure, "answers", "predicted against observed values")
+    return panels(picture(figure, "answers", "predicted against observed values"))
 
 
 def _confusion(found: ClassProbabilities, y: np.ndarray) -> dict[str, dict[str, Any]]:
@@ -129,86 +124,73 @@ def _confusion(found: ClassProbabilities, y: np.ndarray) -> dict[str, dict[str, 
 
 def _calibration(model: FittedModel, held: Held) -> str:
     found = model.calibration(held.X, held.y)
-    figure, axes = _figure(1 if isinstance(found, Reliability) else 2)
     if isinstance(found, Calibration):
-        plots.pit_histogram(axes[0], found)
-        plots.coverage_curve(axes[1], found)
+        drawn = [
+            _drawn("pit", "where observations fell in their predictions", plots.pit_histogram, found),
+            _drawn("coverage", "coverage of intervals", plots.coverage_curve, found),
+        ]
         said = f"{found}. Mean width of the 90 % intervals: {found.sharpness:.4g}."
     else:
-        plots.reliability(axes[0], found)
+        drawn = [_drawn("reliability", "share of right answers against confidence", plots.reliability, found)]
         said = "Dots on the diagonal: probabilities mean what they say. Above it: too modest. Below it: too sure."
-    return paragraph(said, verdict=True) + picture(figure, "calibration", "calibration on held-out rows")
+    return paragraph(said, verdict=True) + panels(*drawn)
 
 
 def _convergence(model: FittedModel, X: np.ndarray) -> str:
-    chained = not isinstance(model.posterior, Variational)
-    figure, axes = _figure(2 if chained else 1)
-    plots.trace(axes[0], model.trace)
+    drawn = [_drawn("trace", "log-likelihood over the iterations of the fit", plots.trace, model.trace)]
     said = f"{model.settings.inference} has no chains: look whether the curve is flat."
-    if chained:
+    if not isinstance(model.posterior, Variational):
         said = str(model.diagnose(X))
         values = model.function_values(X)[:, :, 0].reshape(*model.posterior.draws, -1)
         place = int(np.argmax(np.std(np.mean(values, 1), 0) + np.std(values, (0, 1))))
-        plots.chains(axes[1], values[..., place])
+        drawn.append(_drawn("chains", "one function value over the draws", plots.chains, values[..., place]))
     troubles = model.troubles()
-    drawn = picture(figure, "convergence", "course of the fit, and one function value over the draws")
-    return paragraph(said, verdict=True) + (paragraph(f"Troubles: {troubles}.") if troubles else "") + drawn
+    return paragraph(said, verdict=True) + (paragraph(f"Troubles: {troubles}.") if troubles else "") + panels(*drawn)
 
 
 def _relevance(model: FittedModel, found: Relevance) -> str:
-    figure, (axes,) = _figure(1, height=1.2 + 0.28 * min(len(found.mean), plots.MOST_BARS))
+    figure, axes = _figure(height=1.2 + 0.28 * min(len(found.mean), plots.MOST_BARS))
     plots.relevance(axes, found, model.feature_names)
     said = (
         "Root mean square of the prediction's slope in each input, through all layers; bars: two posterior deviations."
     )
-    return paragraph(said) + picture(figure, "relevance", "relevance of the inputs")
+    return paragraph(said) + panels(picture(figure, "relevance", "relevance of the inputs"))
 
 
 def _slices(model: FittedModel, X: np.ndarray, found: Relevance) -> str:
-    """The prediction along the most relevant inputs, the others at their medians; of several targets the first."""
-    chosen = np.argsort(found.mean)[::-1][: min(SLICES, X.shape[1])]
-    figure, panels = _figure(len(chosen), height=3.2 * ((len(chosen) + 1) // 2))
-    middle = np.median(X, axis=0)
-    for axes, column in zip(panels, chosen, strict=True):
-        first, last = np.quantile(X[:, column], [0.01, 0.99])
-        x = np.linspace(first, last, 100)
-        rows = np.tile(middle, (len(x), 1))
-        rows[:, column] = x
-        _band(axes, x, model.predict_dist(rows))
-        axes.set_xlabel(model.feature_names[column])
-        axes.set_ylabel(model.target_names[0])
-    said = "Mean, 50 % and 95 % bands along one input, the others at their medians."
-    return paragraph(said) + picture(figure, "slices", "predictions along single inputs")
-
-
-def _band(axes: Any, x: np.ndarray, prediction: Any) -> None:
-    if prediction.mean.ndim == 1:
-        plots.curve(axes, x, prediction)
-    else:
-        axes.plot(x, prediction.mean[:, 0], color=plots.BLUE)
+    """Along the most relevant inputs; of several targets the first."""
+    drawn = []
+    for i, column in enumerate(np.argsort(found.mean)[::-1][:SLICES]):
+        along = model.slice_along(X, int(column))
+        drawn.append(_drawn(f"slice{i}", f"prediction along {along.name}", plots.slice_bands, along))
+    shown = "Probabilities" if model.classes is not None else "Mean, 50 % and 95 % bands"
+    return paragraph(f"{shown} along one input, the others at their medians.") + panels(*drawn)
 
 
 def _hidden(model: FittedModel, X: np.ndarray, found: Relevance) -> str:
+    X = X[:MOST_DOTS]
     layers = model.hidden_layers(X)
     if not layers:
         return ""
     column = int(np.argmax(found.mean))
-    figure, panels = _figure(len(layers), height=3.2 * ((len(layers) + 1) // 2))
-    for number, (axes, outputs) in enumerate(zip(panels, layers, strict=True), start=1):
+    name, drawn = model.feature_names[column], []
+    for number, outputs in enumerate(layers, start=1):
         unit = int(np.argmax(np.std(outputs.mean(0), axis=0)))
-        plots.hidden_layer(axes, X[:, column], outputs, model.feature_names[column], unit)
-        axes.set_title(f"layer {number}", fontsize="medium")
+        label = f"layer {number}, output {unit + 1}"
+        drawn.append(_drawn(f"hidden{number}", label, plots.hidden_layer, X[:, column], outputs, name, unit, number))
     said = "The liveliest output of each hidden layer against the most relevant input, posterior samples overlaid."
-    return paragraph(said) + picture(figure, "hidden", "outputs of the hidden layers")
+    return paragraph(said) + panels(*drawn)
 
 
 def _settings(model: FittedModel) -> str:
     from deepwell import __version__
 
-    chosen = {name: {"value": str(value)} for name, value in dataclasses.asdict(model.settings).items()}
-    made = {"preset": model.preset, "seed": model.seed, "seconds": f"{model.seconds:.1f}"}
-    made |= {"deepwell": __version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
-    return table({name: {"value": value} for name, value in made.items()}) + table(chosen, "setting")
+    known = {"deepwell": __version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
+    known |= {"seconds": f"{model.seconds:.1f}", "seed": model.seed, "preset": model.preset}
+    known |= {name.replace("_", " "): value for name, value in dataclasses.asdict(model.settings).items()}
+    rows = [(name, {"value": str(value)}) for name, value in known.items()]
+    half = (len(rows) + 1) // 2
+    return panels(table(dict(rows[:half])), table(dict(rows[half:])))
 
 
 def _usage(name: str) -> str:
@@ -218,13 +200,16 @@ def _usage(name: str) -> str:
     ) + code(f"deepwell predict {name} new_table.csv --out predictions.csv")
 
 
-def _figure(count: int, height: float = 3.4) -> tuple[Any, list[Any]]:
-    """Axes side by side, two in a row."""
+def _drawn(name: str, description: str, draw: Callable[..., None], *results: Any) -> str:
+    """One panel: ``draw(axes, *results)``."""
+    figure, axes = _figure()
+    draw(axes, *results)
+    return picture(figure, name, description)
+
+
+def _figure(width: float = 4.6, height: float = 3.2) -> tuple[Any, Any]:
+    """A figure of one panel, so that a narrow screen can show panels one below the other."""
     from matplotlib.figure import Figure
 
-    rows, columns = (count + 1) // 2, min(count, 2)
-    figure = Figure(figsize=(9.0, height), layout="constrained")
-    panels = list(np.ravel(figure.subplots(rows, columns)))
-    for axes in panels[count:]:
-        axes.set_visible(False)
-    return figure, panels[:count]
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()

@@ -1,0 +1,107 @@
+"""What a fit tells while it runs: an event after every chunk of iterations, and a callback that logs them."""
+
+import csv
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deepwell.data.errors import InputError
+from deepwell.inference.run import Progress
+
+
+class Event(NamedTuple):
+    """A chunk of iterations is done.
+
+    An exception that a callback raises ends the fit and reaches the caller; a checkpoint, if the fit keeps any, is
+    then written as it stood before the chunk, and the same call goes on from there.
+    """
+
+    phase: str
+    """``warm start``, ``burn-in``, ``warm-up`` or ``sampling``, as the method names it."""
+    done: int
+    """Iterations, those of earlier phases and of the fit that this one resumes included."""
+    total: int
+    log_likelihood: float
+    """Mean over training rows and the chunk, in the units of y."""
+    seconds: float
+    """Since this call began to iterate, compilation included."""
+    rate: float | None
+    """Iterations a second since the first event, which carries the compilation and has none."""
+
+
+Callback = Callable[[Event], Any]
+
+
+def announcing(callbacks: Iterable[Callback], log_unit: float) -> Progress:
+    """What the driver calls after every chunk; ``log_unit`` turns log-likelihoods into the units of y."""
+    listeners = list(callbacks)
+    started = time.monotonic()
+    first: tuple[float, int] | None = None
+
+    def announce(phase: str, done: int, total: int, log_likelihood: float) -> None:
+        nonlocal first
+        now = time.monotonic()
+        first = first or (now, done)
+        elapsed, iterations = now - first[0], done - first[1]
+        rate = iterations / elapsed if elapsed > 0.0 and iterations else None
+        event = Event(phase, done, total, log_likelihood - log_unit, now - started, rate)
+        for listener in listeners:
+            listener(event)
+
+    return announce
+
+
+def checked_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """A list of functions of one event."""
+    found = (callbacks,) if callable(callbacks) else tuple(callbacks or ())
+    for callback in found:
+        if not callable(callback):
+            raise InputError(f"callbacks: {callback!r} is no function of a deepwell.Event")
+    return found
+
+
+class CsvLog:
+    """A callback that writes a table of events, a line after every chunk, complete at any moment.
+
+    A resumed fit goes on in the same file: lines of iterations that are computed again are replaced. A new fit
+    starts the file anew; a file that is no such log is refused. A disk that is full warns once.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._done: int | None = None
+        self._warned = False
+        self._earlier()
+
+    def __call__(self, event: Event) -> None:
+        try:
+            if self._done is None or event.done <= self._done:  # the first event of a fit
+                self._begin(event)
+            with self.path.open("a", newline="") as file:
+                csv.DictWriter(file, Event._fields).writerow(event._asdict())
+            self._done = event.done
+        except OSError as error:  # the fit is worth more than its log
+            if not self._warned:
+                warnings.warn(f"no log: {error}; the fit goes on, and will try again", stacklevel=2)
+            self._warned = True
+
+    def _begin(self, event: Event) -> None:
+        """Keep what a fit that this one resumes has logged, and nothing else."""
+        kept = [row for row in self._earlier() if int(row["done"]) < event.done and row["total"] == str(event.total)]
+        with self.path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, Event._fields)
+            writer.writeheader()
+            writer.writerows(kept)
+
+    def _earlier(self) -> list[dict[str, str]]:
+        if not self.path.parent.is_dir():
+            raise InputError(f"the folder {self.path.parent} does not exist")
+        if not self.path.exists():
+            return []
+        with self.path.open(newline="") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != Event._fields:
+                raise InputError(f"{self.path} exists and is no log of a fit: choose another name")
+            return [row for row in reader if None not in row.values()]  # a killed process may leave half a line

@@ -1,0 +1,72 @@
+"""Calibration, reliability, conformal intervals and modes of chains, on predictions whose truth is known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deepwell import InputError
+from deepwell.data.scaling import Scaling
+from deepwell.predict.calibration import calibration, reliability
+from deepwell.predict.classes import ClassProbabilities
+from deepwell.predict.conformal import conformal_interval, conformity
+from deepwell.predict.diagnostics import diagnose, find_modes
+from deepwell.predict.mixture import Mixture
+
+
+def normal(mean, std):
+    """Predictions N(mean_i, std^2)."""
+    means = np.asarray(mean, float)[None, :, None]
+    return Mixture(means, np.zeros_like(means), np.full((1, 1), std**2), Scaling(np.zeros(1), np.ones(1)), True)
+
+
+@pytest.mark.parametrize(("stated", "verdict"), [(1.0, "honest"), (0.6, "too narrow"), (1.6, "too wide")])
+def test_calibration_of_errors_with_standard_deviation_one(stated, verdict):
+    y = np.random.default_rng(0).standard_normal(2_000)
+    found = calibration(normal(np.zeros(2_000), stated), y)
+    assert verdict in str(found)
+    expected = 2.0 * stats.norm.cdf(stated * stats.norm.ppf(0.95)) - 1.0
+    assert found.coverage[90] == pytest.approx(expected, abs=0.02)
+    assert found.sharpness == pytest.approx(2.0 * stated * stats.norm.ppf(0.95))
+    uniform = stats.kstest(found.pit, "uniform").pvalue
+    assert (uniform > 1e-3) == (stated == 1.0)
+
+
+def test_reliability_of_known_confidence():
+    p = np.repeat([[0.85, 0.15], [0.55, 0.45]], 100, axis=0)
+    y = np.repeat([0, 1, 0, 1], [85, 15, 40, 60])
+    found = reliability(ClassProbabilities(p, np.zeros(200), (0, 1)), y)
+    np.testing.assert_allclose(found.confidence, [0.55, 0.85])
+    np.testing.assert_allclose(found.accuracy, [0.4, 0.85])
+    np.testing.assert_array_equal(found.rows, [100, 100])
+
+
+@pytest.mark.parametrize("stated", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_conformal_intervals_cover_as_often_as_they_say_whatever_the_model(stated, level):
+    """99 calibration rows, 2,000 repetitions: coverage at least the level, and at most 1 / 100 above it."""
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(2_000):
+        y = rng.standard_t(3, 100)
+        scores = conformity(normal(np.zeros(99), stated), y[:99])
+        lower, upper = conformal_interval(normal(np.zeros(1), stated), scores, level)
+        inside.append(lower[0] <= y[99] <= upper[0])
+    noise = 3.0 * np.sqrt(level * (1.0 - level) / 2_000)
+    assert level - noise <= np.mean(inside) <= level + 0.01 + noise
+
+
+def test_too_few_calibration_rows_are_refused():
+    scores = np.ones((10, 1))
+    with pytest.raises(InputError, match=r"10 calibration rows cannot vouch for a level of 0\.95: at least 19"):
+        conformal_interval(normal(np.zeros(1), 1.0), scores, 0.95)
+
+
+def test_chains_in_different_modes_are_named():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((4, 50, 30))
+    assert find_modes(values) == ((0, 1, 2, 3),)
+    values[1] += 10.0
+    assert find_modes(values) == ((0, 2, 3), (1,))
+    assert "3 of 4 chains agree; chain 2 is in another mode" in str(diagnose(values))
+    values[2] += 10.0
+    assert "the chains are in 2 modes: chains 1, 4; chains 2, 3" in str(diagnose(values))
