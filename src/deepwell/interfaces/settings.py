@@ -58,7 +58,7 @@ class Settings:
     """Weak priors on lengthscales, variances, noise and inducing inputs; methods that sample these always have them."""
     num_chains: int = 1
     """Chains; those of sghmc, sghmc-naive and mcem share one theta."""
-    burn_in: int = 6_000
+    burn_in: int = 12_000
     """Iterations before sampling; all iterations of dsvi."""
     num_samples: int = 100
     """Posterior samples kept of each chain."""
