@@ -8,7 +8,7 @@ import pytest
 from problems import CONFIG, flat_density
 from scipy import integrate, stats
 
-from deepwell.data.rows import minibatches
+from deepwell.data.rows import minibatch, to_rows
 from deepwell.experiments.small_problems import line_data, problem_of, rows_of, shallow, two_layers
 from deepwell.model.deep_gp import (
     Batch,
@@ -131,15 +131,18 @@ def test_minibatch_gradients_over_a_partition_average_to_the_full_gradient():
 
 
 def test_every_row_is_equally_likely_in_a_minibatch_and_padding_never():
-    rows = (jnp.arange(16.0), jnp.arange(16.0))
+    number = np.arange(11.0)[:, None]
+    rows = to_rows(np.random.default_rng(0), number, number, 3)
     keys = jax.random.split(jax.random.key(0), 6000)
-    (index, _), weight = jax.vmap(minibatches(rows, jnp.asarray(11, jnp.int32), 3))(keys)
-    counts = np.bincount(np.asarray(index).astype(int).ravel(), minlength=16)
-    assert np.all(counts[11:] == 0)
-    assert stats.chisquare(counts[:11] / 3).pvalue > 1e-6
+    (index, same), weight = jax.vmap(lambda k: minibatch(k, (rows.X, rows.y), rows.num_data, 3))(keys)
+    np.testing.assert_array_equal(index, same)
+    counts = np.bincount(np.asarray(index).astype(int).ravel())
+    assert len(counts) == 11
+    assert stats.chisquare(counts / 3).pvalue > 1e-6
+    assert all(len(np.unique(run)) == 3 for run in np.asarray(index)[:100])
     assert np.all(weight == 1)
-    _, weight = minibatches(rows, jnp.asarray(11, jnp.int32), None)(keys[0])
-    np.testing.assert_array_equal(weight, [1.0] * 11 + [0.0] * 5)
+    _, weight = minibatch(keys[0], rows.X, rows.num_data, None)
+    np.testing.assert_array_equal(weight, [1.0] * 11 + [0.0] * 21)
 
 
 def test_gaussian_likelihood_answers_equal_integration_and_scipy():

@@ -16,7 +16,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatches
+from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.method import Method, Phase, Troubles
 from deepwell.inference.posteriors import Variational
 from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew, most_retries
@@ -64,7 +64,7 @@ def elbo(
     theta, belief = unknowns(problem, vector)
     model = eqx.combine(theta, problem.constants)
     factors = pairs_of_factors(model, belief)
-    (X, y), weight = minibatches((rows.X, rows.y), rows.num_data, config.batch_size)(batch_key)
+    (X, y), weight = minibatch(batch_key, (rows.X, rows.y), rows.num_data, config.batch_size)
     first = marginal(model.layers[0], belief[0], factors[0], X)
 
     def last_layer(noise: Outputs) -> Moments:

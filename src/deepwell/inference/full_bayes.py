@@ -13,7 +13,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatches
+from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.mcem import Density
@@ -144,11 +144,10 @@ def _net_density(config: Config, problem: NetProblem, rows: Rows) -> Density:
     """(key, weights and noise) -> log p(y, W, b, noise) / N on a minibatch."""
     _, unravel = ravel_pytree(problem.template)
     priors = config.priors or Priors()
-    draw = minibatches((rows.X, rows.y), rows.num_data, config.batch_size)
 
     def density(key: PRNGKeyArray, vector: Flat) -> tuple[Array, Array]:
         net = unravel(vector)
-        (X, y), weight = draw(key)
+        (X, y), weight = minibatch(key, (rows.X, rows.y), rows.num_data, config.batch_size)
         fit = jnp.sum(weight * net.likelihood.log_prob(net(X), y)) / jnp.sum(weight)
         prior = net.log_prior_weights() + log_prior(net.likelihood, net.likelihood, priors)
         return fit + prior / rows.num_data.astype(fit.dtype), fit

@@ -11,7 +11,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatches
+from deepwell.data.rows import Rows, minibatch
 from deepwell.inference import dsvi, mcem, sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
@@ -116,12 +116,11 @@ def draw_samples(
     last: Int[Array, ""],
 ) -> tuple[Sampling, Float[Array, ""]]:
     """Burn-in without adapting, at fixed theta: iterations ``first`` up to ``last``."""
-    kept = frozen.projected is not None
-    draw = minibatches((frozen.projected if kept else rows.X, rows.y), rows.num_data, config.batch_size)
 
     def draw_batch(key: PRNGKeyArray) -> Batch:
-        (inputs, y), weight = draw(key)
-        if not kept:
+        inputs = rows.X if frozen.projected is None else frozen.projected
+        (inputs, y), weight = minibatch(key, (inputs, rows.y), rows.num_data, config.batch_size)
+        if frozen.projected is None:
             inputs = frozen.model.layers[0].project(frozen.factors[0], inputs)
         return Batch(inputs, y, weight)
 

@@ -17,7 +17,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatches
+from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.chains import Samples, no_samples
 from deepwell.inference.full_bayes import own_theta
 from deepwell.inference.method import Method, Phase, Troubles, samples_so_far
@@ -41,7 +41,7 @@ class Sampling(NamedTuple):
 
 def log_density(config: Config, problem: Problem, rows: Rows) -> Any:
     """vector -> (log p(y, v, theta, noise), mean log-likelihood), not divided by N."""
-    (X, y), weight = minibatches((rows.X, rows.y), rows.num_data, None)(jax.random.key(0))
+    (X, y), weight = minibatch(jax.random.key(0), (rows.X, rows.y), rows.num_data, None)
     _, unravel = ravel_pytree(_position(problem, rows))
 
     def density(vector: Flat) -> tuple[Array, Array]:

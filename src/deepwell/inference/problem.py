@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatches
+from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.mcem import Density, Target
 from deepwell.inference.sghmc import Dynamics
 from deepwell.model.bnn import Net
@@ -89,13 +89,12 @@ class NetProblem(NamedTuple):
 
 def target(config: Config, problem: Problem, rows: Rows) -> Target:
     """log p(y, v | theta) / N on a minibatch; the watched value is the mean log-likelihood of its rows."""
-    draw = minibatches((rows.X, rows.y), rows.num_data, config.batch_size)
 
     def prepare(theta: Flat) -> tuple[InverseFactor, ...]:
         return problem.model(theta).factors()
 
     def batch(key: PRNGKeyArray, theta: Flat, factors: tuple[InverseFactor, ...]) -> Batch:
-        (X, y), weight = draw(key)
+        (X, y), weight = minibatch(key, (rows.X, rows.y), rows.num_data, config.batch_size)
         return Batch(problem.model(theta).layers[0].project(factors[0], X), y, weight)
 
     def density(theta: Flat, factors: tuple[InverseFactor, ...], batch: Batch) -> Density:

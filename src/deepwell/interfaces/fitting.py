@@ -218,7 +218,8 @@ def _prepare(
     standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets.values), strict=True))
     problem = make_problem(rng, standard_X, standard_y, chosen, make_likelihood(chosen, targets), init)
     key = jax.random.key(int(rng.integers(2**32)))
-    return Prepared(known, key, problem, to_rows(rng, standard_X, standard_y), chosen, targets)
+    rows = to_rows(rng, standard_X, standard_y, chosen.config(len(inputs)).batch_size)
+    return Prepared(known, key, problem, rows, chosen, targets)
 
 
 def _check_same_columns(known: dict[str, Any], init: FittedModel) -> None:

@@ -123,7 +123,7 @@ class Settings:
             method=self.inference,
             objective=objective,  # type: ignore[arg-type]
             inner_samples=self.inner_samples,
-            batch_size=None if self.batch_size >= num_rows else self.batch_size,
+            batch_size=None if self.batch_size >= num_rows or self.inference == "nuts" else self.batch_size,
             dynamics=Dynamics(self.step_size, self.friction, self.subtract_gradient_noise),
             shortest_window=self.shortest_window,
             burn_in=self.burn_in,
