@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from deepwell.data.errors import InputError
 from deepwell.experiments.made import made_table
 from deepwell.experiments.results import Row
 
+HOW = ("preset", "settings", "smoke")
+"""Fields of every row that say how it was made."""
 ON_A_GPU, ON_A_CPU = 10, 1
 """Splits that run as one program: a GPU does ten for little more than one, a CPU gains nothing."""
 
@@ -30,6 +33,7 @@ class Options:
     group_size: int | None = None
     every: float = 60.0
     smoke: bool = False
+    verbose: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     tell: Callable[[str], None] = lambda line: None
 
@@ -41,15 +45,26 @@ class Options:
 
     def table(self, name: str) -> Dataset:
         """A benchmark set, or one made up in its place."""
-        return made_table(name) if self.smoke else load(name)
+        return _loaded(name, self.smoke)
 
     def how(self, **smoke: Any) -> Row:
         """The part of a row's key that says how it was made; in a smoke run these settings replace the preset's."""
-        return {"preset": self.preset, "settings": {**(smoke if self.smoke else {}), **self.settings}}
+        settings = {**(smoke if self.smoke else {}), **self.settings}
+        return {"preset": self.preset, "settings": settings, "smoke": self.smoke}
+
+    def made_so(self, rows: Sequence[Row], **smoke: Any) -> list[Row]:
+        """Those of the rows that this command, or the same before it, has made."""
+        how = self.how(**smoke)
+        return [row for row in rows if {name: row.get(name) for name in how} == how]
 
     def stem(self, study: str) -> Path:
         """Of the study's table and figure: rows of another preset have their own."""
         return self.folder / (study if self.preset == "paper" else f"{study}-{self.preset}")
+
+
+@lru_cache(1)
+def _loaded(name: str, smoke: bool) -> Dataset:
+    return made_table(name) if smoke else load(name)
 
 
 def chosen(what: str, asked: Sequence[Any] | None, known: Sequence[Any], usual: Sequence[Any] | None = None) -> list:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,14 +13,14 @@ from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group, split_rows
 from deepwell.experiments import figures
 from deepwell.experiments.compare import beside_the_paper, ranks_table, summarise
-from deepwell.experiments.options import Options, chosen
+from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.sweeping import Job, in_groups, sweep
 from deepwell.interfaces.fitting import fit_group
 from deepwell.predict.metrics import scores
 
-KEY = ("dataset", "method", "split", "seed", "preset", "settings")
+KEY = ("dataset", "method", "split", "seed", *HOW)
 SETS = ("boston", "energy", "concrete", "wine_red", "kin8nm", "power", "naval", "protein", "flights")
 """Smallest first."""
 TRAINING_ROWS = (404, 614, 824, 1279, 6553, 7654, 9547, 36584, 260_000)
@@ -70,8 +70,7 @@ def run_uci(options: Options) -> None:
 
 def report(options: Options, store: Store) -> None:
     """Table and figure of all rows made in this way, whether by this command or by earlier ones."""
-    how = options.how(**SMOKE)
-    rows = [row for row in store.rows() if {name: row[name] for name in how} == how]
+    rows = options.made_so(store.rows(), **SMOKE)
     if not rows:
         return
     shown = {"test_log_likelihood": "{:.3f}", "rmse": "{:.4g}", "crps": "{:.4g}", "coverage_95": "{:.1%}"}
@@ -120,12 +119,6 @@ def _jobs(options: Options, names: Sequence[str], methods: Sequence[str]) -> Ite
                 yield Job(title, members, partial(work, options), cost)
 
 
-@lru_cache(1)
-def _table(options_table: Any, name: str) -> tuple[np.ndarray, np.ndarray, Dataset]:
-    data = options_table(name)
-    return data.X.to_numpy(float), data.y.to_numpy(), data
-
-
 def parts(data: Dataset, X: np.ndarray, split: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Training and test rows: a random split, but of flights always the same days, as the paper's year by artist."""
     if data.name == "flights":
@@ -136,13 +129,14 @@ def parts(data: Dataset, X: np.ndarray, split: int, seed: int) -> tuple[np.ndarr
 def work(options: Options, members: Sequence[Row], folder: Path) -> Iterator[Row]:
     """Fit the splits of one set by one method, as one program, and score them."""
     first = members[0]
-    X, y, data = _table(options.table, first["dataset"])
+    data = options.table(first["dataset"])
+    X, y = data.X.to_numpy(float), data.y.to_numpy()
     cut = [parts(data, X, member["split"], member["seed"]) for member in members]
     settings = {**METHODS[first["method"]].settings, **first["settings"]}
     models = fit_group(
         [(X[train], y[train]) for train, _ in cut],
         [member["seed"] + member["split"] for member in members],
-        preset=first["preset"], checkpoint=folder, every=options.every, **settings,
+        preset=first["preset"], checkpoint=folder, every=options.every, verbose=options.verbose, **settings,
     )  # fmt: skip
     for (train, test), model in zip(cut, models, strict=True):
         started = time.perf_counter()
