@@ -1,4 +1,4 @@
-"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``, ``check``."""
+"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``, ``check``, ``report``, ``reproduce``."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from deepwell.interfaces.console import (
     say_how_to_go_on,
     with_task,
 )
+from deepwell.reproduce import reproduce
 
 app = typer.Typer(
     help="Deep Gaussian processes whose posterior is sampled.",
@@ -27,6 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(reproduce)
 
 Target = Annotated[list[str], typer.Option("--target", help="Column to predict; repeat for several.")]
 Depth = Annotated[int | None, typer.Option(help="Number of GP layers.")]

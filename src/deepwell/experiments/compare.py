@@ -17,11 +17,15 @@ class Summary(NamedTuple):
 
     mean: float
     std: float
-    count: int
+    runs: int
 
 
 Cells = dict[tuple[str, str], Summary]
 """By data set and method."""
+
+
+NOT_COMPARABLE = ("naval",)
+"""The authors' naval had other input columns."""
 
 
 def z_value(mean: float, count: int, paper: Figure | None) -> float | None:
@@ -79,11 +83,11 @@ def beside_the_paper(
     lines = []
     for key in sorted(cells[first], key=order):
         ours, paper = cells[first][key], published_figure(published_table, *key)
-        z = z_value(ours.mean, ours.count, paper)
+        z = None if key[0] in NOT_COMPARABLE else z_value(ours.mean, ours.runs, paper)
         lines.append(
             [
                 *key,
-                ours.count,
+                ours.runs,
                 spread(ours, scores[first]),
                 "" if paper is None else spread(Summary(paper.mean, paper.std or float("nan"), 10), scores[first]),
                 "" if z is None else f"{z:+.1f}" if z > REPRODUCED else f"**{z:+.1f}**",

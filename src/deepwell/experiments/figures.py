@@ -67,3 +67,86 @@ def _one_set(axes: Any, cells: Cells, name: str, lines: Sequence[str]) -> None:
 
 def _shade(method: str) -> str:
     return SHADES[method.split(" ")[0]]
+
+
+def curves(by_method: dict[str, list[Row]]) -> Any:
+    """Test log-likelihood against iterations, and against seconds."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, along in zip(panels, ("iteration", "seconds"), strict=True):
+        for (method, rows), colour, marker in zip(by_method.items(), (BLUE, ORANGE, GREEN), "os^", strict=False):
+            points = [(row[along], row["test_log_likelihood"]) for row in rows]
+            axes.plot(*zip(*points, strict=True), marker=marker, markersize=4, color=colour, label=method)
+        axes.set_xlabel(along)
+        axes.grid(linewidth=0.4, alpha=0.5)
+        axes.spines[["top", "right"]].set_visible(False)
+    found = np.array([row["test_log_likelihood"] for rows in by_method.values() for row in rows])
+    if len(found) > 4:  # a bad start must not flatten the rest
+        panels[0].set_ylim(np.quantile(found, 0.1) - 0.1 * np.ptp(found[found > np.quantile(found, 0.1)]), None)
+    panels[0].set_ylabel("test log-likelihood")
+    panels[1].legend(frameon=False, loc="lower right")
+    return figure
+
+
+def gaussianity(rows: Sequence[Row], threshold: float) -> Any:
+    """Above: p-values of every set, by depth and by how the draws were made; below: the least Gaussian output of each
+    set, with the Gaussian fitted to it."""
+    from matplotlib.figure import Figure
+
+    sets = list(dict.fromkeys(row["dataset"] for row in rows))
+    kinds = sorted({(row["draws"] == "many chains", -row["depth"]) for row in rows})
+    figure = Figure(figsize=(2.0 + 1.7 * max(len(sets), 3), 6.0), layout="constrained")
+    grid = figure.add_gridspec(2, len(sets), height_ratios=(1.6, 1))
+    axes = figure.add_subplot(grid[0, :])
+    rng = np.random.default_rng(0)
+    for number, (many, depth) in enumerate(kinds):
+        draws, colour = "many chains" if many else "one chain", (ORANGE, PINK, BLUE, SKY)[number % 4]
+        label = f"depth {-depth}, {draws}" + (" (Gaussian exactly)" if depth == -1 else "")
+        some = [row for row in rows if (row["draws"], -row["depth"]) == (draws, depth)]
+        for row in some:
+            place = sets.index(row["dataset"]) + (number + 0.5) / len(kinds) * 0.8 - 0.4
+            p = np.maximum(row["p_values"], 1e-30)
+            axes.scatter(place + rng.uniform(-0.07, 0.07, len(p)), p, s=6, color=colour, linewidths=0, alpha=0.7)
+        axes.scatter([], [], s=14, color=colour, label=label)
+    axes.axhline(threshold, color=GREY, linewidth=1, linestyle="--", label=f"threshold {threshold:.0e}")
+    axes.set_yscale("log")
+    axes.set_ylabel("p-value of the kurtosis test")
+    axes.set_xticks(range(len(sets)), sets)
+    axes.legend(frameon=False, fontsize="small", ncols=2, loc="lower left")
+    for column, name in enumerate(sets):
+        some = [row for row in rows if row["dataset"] == name]
+        _histogram(figure.add_subplot(grid[1, column]), max(some, key=lambda row: (row["draws"], row["depth"])))
+    return figure
+
+
+def _histogram(axes: Any, row: Row) -> None:
+    draws = np.asarray(row["worst_draws"])
+    x = np.linspace(-4, 4, 101)
+    axes.hist(draws, 24, (-4, 4), density=True, color=SKY, alpha=0.8)
+    axes.plot(x, np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi), color=GREY, linewidth=1)
+    axes.set_title(f"{row['dataset']}, depth {row['depth']},\n{row['draws']}, p = {row['smallest_p']:.0e}", fontsize=8)
+    axes.set_yticks([])
+
+
+def bars(rows: Sequence[Row], methods: Sequence[str], score: str, published_table: str) -> Any:
+    """One score of every method of one table, the paper's beside it."""
+    from matplotlib.figure import Figure
+
+    cells = summarise(rows, score)
+    lines = [(key, cell) for method in methods for key, cell in cells.items() if key[1] == method]
+    figure = Figure(figsize=(6.0, 1.4 + 0.36 * len(lines)), layout="constrained")
+    axes = figure.subplots()
+    for place, (key, ours) in enumerate(lines):
+        paper = published_figure(published_table, *key)
+        if paper is not None:
+            axes.plot(paper.mean, place + 0.15, "s", color=GREY, mfc="white", label="paper")
+        axes.plot(ours.mean, place - 0.15, "o", color=_shade(key[1]), label="here")
+    axes.set_yticks(range(len(lines)), [key[1] for key, _ in lines])
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_xlabel(score.replace("_", " "))
+    axes.grid(axis="x", linewidth=0.4, alpha=0.5)
+    by_label = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=2, frameon=False)
+    return figure

@@ -21,7 +21,7 @@ def published() -> dict[str, Any]:
 
 
 def published_figure(table: str, dataset: str, method: str) -> Figure | None:
-    """One entry of ``test_log_likelihood``, or of ``accuracy`` in per cent; None if the paper has none."""
+    """One entry of ``test_log_likelihood`` or ``accuracy``; None if the paper has none."""
     found = published()[table].get(dataset, {}).get(method)
     if found is None:
         return None

@@ -18,7 +18,7 @@ from deepwell.experiments.compare import table
 from deepwell.experiments.figures import save
 from deepwell.experiments.options import HOW, Options
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, sweep
+from deepwell.experiments.sweeping import Job, Write, sweep
 from deepwell.inference.posteriors import SharedTheta, Variational
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.fitting import fit
@@ -42,6 +42,7 @@ DRAWN, PLACES = 40, np.linspace(-2.4, 2.4, 61)
 
 def run_toy(options: Options) -> None:
     """Rows, table, figure."""
+    options = options.with_usual("default")
     store = Store(options.folder, "toy", KEY)
     try:
         sweep(store, list(_jobs(options)), options.tell, _words)
@@ -50,7 +51,7 @@ def run_toy(options: Options) -> None:
 
 
 def _jobs(options: Options) -> Iterator[Job]:
-    how = options.how(**SMOKE)
+    how = options.how(SMOKE)
     noises, seeds = (NOISES[:1], 2) if options.smoke else (NOISES, SEEDS)
     methods = list(METHODS)[:2] if options.smoke else list(METHODS)
 
@@ -79,16 +80,17 @@ def fitted(member: Row, init: FittedModel | None) -> FittedModel:
     return fit(toy.X, toy.Y, seed=member["seed"], init=init, **{**settings, **member["settings"]})
 
 
-def _maxima(options: Options, members: Sequence[Row], folder: Path) -> Iterator[Row]:
+def _maxima(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
     """Both modes' log joint densities, and what lies below."""
     for member in members:
         found = modes_first(member["noise_variance"], member["seed"])
-        yield {
+        rest = {
             "log_joint": np.round(found.log_joint[:5], 3).tolist(),
-            "starts": found.count[:5].tolist(),
+            "starts": found.starts[:5].tolist(),
             "hidden": np.round(found.hidden[:2], 4).tolist(),
             "layers": _layers(toy.toy_model(member["noise_variance"]), jnp.asarray(found.v[:2])),
         }
+        write(member, rest)
 
 
 @cache
@@ -96,11 +98,11 @@ def modes_first(noise_variance: float, seed: int = 0) -> toy.Maxima:
     """All maxima, the two highest first: A, which puts the middle point to the right, then B."""
     found = toy.find_maxima(noise_variance, STARTS, seed)
     best = sorted((0, 1), key=lambda i: -found.hidden[i, len(toy.X) // 2])
-    order = [*best, *range(2, len(found.count))]
+    order = [*best, *range(2, len(found.starts))]
     return toy.Maxima(*(part[order] for part in found))
 
 
-def _occupancy(options: Options, members: Sequence[Row], folder: Path) -> Iterator[Row]:
+def _occupancy(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
     """Share of mode A among the samples of fits that start at draws of the prior."""
     first = members[0]
     any_fit = fitted({**first, "method": "SGHMC"}, None)
@@ -110,23 +112,24 @@ def _occupancy(options: Options, members: Sequence[Row], folder: Path) -> Iterat
         model = as_samples(fitted(member, start))
         share = toy.share_in_first(model.hidden_layers(toy.X)[0][..., 0], modes_first(member["noise_variance"]).hidden)
         both = bool(min(share, 1 - share) >= BOTH)
-        yield {"share_of_a": round(share, 4), "covers_both": both, "seconds": round(time.perf_counter() - begun, 2)}
+        seconds = round(time.perf_counter() - begun, 2)
+        write(member, {"share_of_a": round(share, 4), "covers_both": both, "seconds": seconds})
 
 
-def _picture(options: Options, members: Sequence[Row], folder: Path) -> Iterator[Row]:
+def _picture(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
     """The functions of both layers under some samples, along each layer's input."""
     for member in members:
         model = as_samples(fitted(member, None))
         posterior: Any = model.posterior
         flat = jax.vmap(lambda *v: ravel_pytree(v)[0])(*(v[0] for v in posterior.samples))
         shown = flat[np.linspace(0, len(flat) - 1, min(DRAWN, len(flat))).astype(int)]
-        yield {"layers": _layers(posterior.model, shown)}
+        write(member, {"layers": _layers(posterior.model, shown)})
 
 
-def _verdict(options: Options, members: Sequence[Row], folder: Path) -> Iterator[Row]:
+def _verdict(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
     """What ``diagnose`` says of four chains."""
     for member in members:
-        yield {"verdict": str(four_chains(member["noise_variance"], VERDICT_SEED, **member["settings"]))}
+        write(member, {"verdict": str(four_chains(member["noise_variance"], VERDICT_SEED, **member["settings"]))})
 
 
 WORK = {"maxima": _maxima, "occupancy": _occupancy, "picture": _picture, "verdict": _verdict}
@@ -172,7 +175,7 @@ def _layers(model: Any, flat: jax.Array) -> list[list[list[float]]]:
 
 def report(options: Options, store: Store) -> None:
     """Table and figure of what there is."""
-    rows = options.made_so(store.rows(), **SMOKE)
+    rows = options.made_so(store.rows(), SMOKE)
     by_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in WORK}
     if not all(by_kind.values()):
         return
@@ -189,8 +192,8 @@ def report(options: Options, store: Store) -> None:
         occupied.append([noise, method, len(runs), *alone, both, f"{np.mean(shares):.0%}"])
     parts = [
         "# Two modes\n",
-        "Seven points, two layers of width 1, theta fixed (`experiments/toy_problem.py`). Local maxima of the log joint "
-        f"density of v, from {STARTS} draws of the prior:\n",
+        "Seven points, two layers of width 1, theta fixed (`experiments/toy_problem.py`). Local maxima of the log "
+        f"joint density of v, from {STARTS} draws of the prior:\n",
         table(["noise variance", "A", "B", "next", "starts to A", "to B", "to next"], maxima),
         f"Runs from draws of the prior; a run covers both if each mode has at least {BOTH:.0%} of its samples:\n",
         table(["noise variance", "method", "runs", "A alone", "B alone", "both", "mean share of A"], occupied),

@@ -10,7 +10,8 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,18 +25,21 @@ from deepwell.interfaces.locks import claimed
 
 MEMBERS = "members.json"
 Tell = Callable[[str], None]
+Write = Callable[[Row, Row], None]
+"""(what was known of a row beforehand, the rest of it)."""
 
 
 class Job(NamedTuple):
     """Rows to be made together.
 
-    ``members`` are the rows as far as they are known beforehand, their keys included; ``work(members, folder)`` yields
-    the rest of each, and keeps checkpoints in ``folder``. ``cost`` is the relative time of one member.
+    ``members`` are the rows as far as they are known beforehand, their keys included; ``work(members, folder, write)``
+    calls ``write(member, rest)`` for each as it comes, and keeps checkpoints in ``folder``. ``cost`` is the relative
+    time of one member.
     """
 
     name: str
     members: Sequence[Row]
-    work: Callable[[Sequence[Row], Path], Iterator[Row]]
+    work: Callable[[Sequence[Row], Path, Write], None]
     cost: float = 1.0
 
 
@@ -68,6 +72,12 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], 
 
     tally = Tally(jobs, lambda job: len(missing(job)), tell)
     tell(f"{store.study}: {tally.done} of {tally.total} rows are there already")
+
+    def write(job: Job, member: Row, rest: Row) -> None:
+        row = {**member, **rest, **provenance()}
+        if store.append(row):
+            tally.add(job.cost, words(row))
+
     elsewhere = []
     for job in jobs:
         folder = store.hidden / identifier(job.name)
@@ -77,11 +87,7 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], 
                 continue
             left = missing(job)
             if left:
-                begun = _begun(store, folder, left)
-                made = zip(begun, job.work(begun, folder), strict=True)
-                for row in ({**member, **rest, **provenance()} for member, rest in made):
-                    if store.append(row):
-                        tally.add(job.cost, words(row))
+                job.work(_begun(store, folder, left), folder, partial(write, job))
             shutil.rmtree(folder, ignore_errors=True)
     if elsewhere:
         tell(f"{store.study}: {len(elsewhere)} jobs are in the hands of other processes")

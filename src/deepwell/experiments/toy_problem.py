@@ -38,13 +38,13 @@ SAME = 0.1
 class Maxima(NamedTuple):
     """Local maxima of the log joint density of v, highest first.
 
-    hidden: f_1 at the points; v: whitened inducing outputs, flat; count: how many starts ended there.
+    hidden: f_1 at the points; v: whitened inducing outputs, flat; starts: how many ended there.
     """
 
     log_joint: np.ndarray
     hidden: np.ndarray
     v: np.ndarray
-    count: np.ndarray
+    starts: np.ndarray
 
 
 def standard_points() -> tuple[np.ndarray, np.ndarray]:
