@@ -68,12 +68,13 @@ def test_a_look_between_chunks_shows_the_model_of_a_shorter_fit_and_changes_noth
     seen = {}
 
     def look(iteration, model_now):
-        if iteration == 250:
+        if iteration in (250, 500):
             seen[iteration] = model_now()
 
     looked_at = deepwell.fit(X, y, look=look, **settings)
     alone = deepwell.fit(X, y, **settings)
     short = deepwell.fit(X, y, **{**settings, "burn_in": 250})
     np.testing.assert_array_equal(looked_at.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(looked_at.predict(X), seen[500].predict(X))
     np.testing.assert_allclose(seen[250].predict(X), short.predict(X), atol=1e-4)
     assert np.max(np.abs(seen[250].predict(X) - alone.predict(X))) > 1e-3

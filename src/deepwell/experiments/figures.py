@@ -124,7 +124,7 @@ def gaussianity(rows: Sequence[Row], threshold: float) -> Any:
 def _histogram(axes: Any, row: Row) -> None:
     draws = np.asarray(row["worst_draws"])
     x = np.linspace(-4, 4, 101)
-    axes.hist(draws, 24, (-4, 4), density=True, color=SKY, alpha=0.8)
+    axes.hist(draws, 24, range=(-4, 4), density=True, color=SKY, alpha=0.8)
     axes.plot(x, np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi), color=GREY, linewidth=1)
     axes.set_title(f"{row['dataset']}, depth {row['depth']},\n{row['draws']}, p = {row['smallest_p']:.0e}", fontsize=8)
     axes.set_yticks([])

@@ -101,7 +101,7 @@ def _jobs(options: Options, study: Study, store: Store) -> Iterator[Job]:
         for depth in depths:
             for method in chosen("method", options.methods, tuple(study.methods)):
                 how = options.how()
-                budget = make_settings(options.preset, **{**study.methods[method], **how["settings"]}).burn_in
+                budget = make_settings(how["preset"], **{**study.methods[method], **how["settings"]}).burn_in
                 for split in options.splits or (0,):
                     common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
                     common |= {"seed": options.seed, **how}

@@ -110,10 +110,9 @@ def _occupancy(options: Options, members: Sequence[Row], folder: Path, write: Wr
         start = started_at(any_fit, toy.prior_draws(1, member["seed"])[0])
         begun = time.perf_counter()
         model = as_samples(fitted(member, start))
-        share = toy.share_in_first(model.hidden_layers(toy.X)[0][..., 0], modes_first(member["noise_variance"]).hidden)
-        both = bool(min(share, 1 - share) >= BOTH)
+        a, b = toy.shares(model.hidden_layers(toy.X)[0][..., 0], modes_first(member["noise_variance"]).hidden)
         seconds = round(time.perf_counter() - begun, 2)
-        write(member, {"share_of_a": round(share, 4), "covers_both": both, "seconds": seconds})
+        write(member, {"share_of_a": round(float(a), 4), "share_of_b": round(float(b), 4), "seconds": seconds})
 
 
 def _picture(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
@@ -186,25 +185,25 @@ def report(options: Options, store: Store) -> None:
     occupied = []
     for noise, method in dict.fromkeys((row["noise_variance"], row["method"]) for row in by_kind["occupancy"]):
         runs = [row for row in by_kind["occupancy"] if (row["noise_variance"], row["method"]) == (noise, method)]
-        shares = np.array([row["share_of_a"] for row in runs])
-        alone = [f"{np.mean(of_one > 1 - BOTH):.0%}" for of_one in (shares, 1 - shares)]
-        both = f"{np.mean([row['covers_both'] for row in runs]):.0%}"
-        occupied.append([noise, method, len(runs), *alone, both, f"{np.mean(shares):.0%}"])
+        a, b = (np.array([row[f"share_of_{mode}"] for row in runs]) for mode in "ab")
+        found = (a >= BOTH) & (b < BOTH), (b >= BOTH) & (a < BOTH), (a >= BOTH) & (b >= BOTH), (a < BOTH) & (b < BOTH)
+        occupied.append([noise, method, len(runs), *(f"{np.mean(which):.0%}" for which in found)])
     parts = [
         "# Two modes\n",
         "Seven points, two layers of width 1, theta fixed (`experiments/toy_problem.py`). Local maxima of the log "
         f"joint density of v, from {STARTS} draws of the prior:\n",
         table(["noise variance", "A", "B", "next", "starts to A", "to B", "to next"], maxima),
-        f"Runs from draws of the prior; a run covers both if each mode has at least {BOTH:.0%} of its samples:\n",
-        table(["noise variance", "method", "runs", "A alone", "B alone", "both", "mean share of A"], occupied),
+        f"Runs that start at draws of the prior, and the modes that have at least {BOTH:.0%} of their samples "
+        "(neither: the run is in a lower maximum):\n",
+        table(["noise variance", "method", "runs", "A alone", "B alone", "both", "neither"], occupied),
         f"`diagnose` of four chains at noise variance {VERDICT_NOISE}:\n",
         f"> {by_kind['verdict'][0]['verdict']}\n",
     ]
     options.stem("toy").with_suffix(".md").write_text("\n".join(parts))
-    save(toy_figure.toy(by_kind, NOISES[0], PLACES), options.stem("toy"))
+    save(toy_figure.draw_toy(by_kind, NOISES[0], PLACES, BOTH), options.stem("toy"))
 
 
 def _words(row: Row) -> str:
     named = {"kind": row["kind"], "method": row.get("method"), "noise variance": row["noise_variance"]}
-    found = f", share of A {row['share_of_a']:.0%}" if "share_of_a" in row else ""
+    found = f", A {row['share_of_a']:.0%}, B {row['share_of_b']:.0%}" if "share_of_a" in row else ""
     return ", ".join(str(value) for value in named.values() if value is not None) + found

@@ -61,7 +61,7 @@ def run_uci(options: Options) -> None:
     options = options.with_usual("paper")
     store = Store(options.folder, "uci", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
-    jobs = list(_jobs(options, names, _chosen_methods(options)))
+    jobs = list(_jobs(options, names, chosen_methods(options)))
     try:
         sweep(store, jobs, options.tell, _words)
     finally:
@@ -91,7 +91,7 @@ def report(options: Options, store: Store) -> None:
     figures.save(figures.uci(rows, SETS, known), options.stem("uci"))
 
 
-def _chosen_methods(options: Options) -> list[str]:
+def chosen_methods(options: Options) -> list[str]:
     """By name (SGHMC DGP 2) or by family (SGHMC DGP), of the depths asked for."""
     families = [family for family in FAMILIES if family not in METHODS]
     asked = chosen("method", options.methods, (*METHODS, *families), USUAL_METHODS)

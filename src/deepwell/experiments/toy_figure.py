@@ -18,14 +18,14 @@ def toy_curves(rows: list[Row], noise: float, method: str | None = None) -> np.n
     return np.asarray(found["layers"])
 
 
-def toy(by_kind: dict[str, list[Row]], noise: float, places: np.ndarray) -> Any:
+def draw_toy(by_kind: dict[str, list[Row]], noise: float, places: np.ndarray, both: float) -> Any:
     """The points and the occupancy on the left; then DSVI, SGHMC, mode A and mode B, layer by layer."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 5.0), layout="constrained")
     panels = figure.subplots(2, 5, width_ratios=(1.25, 1, 1, 1, 1))
     _points(panels[0, 0])
-    _occupancy(panels[1, 0], [row for row in by_kind["occupancy"] if row["noise_variance"] == noise])
+    _occupancy(panels[1, 0], [row for row in by_kind["occupancy"] if row["noise_variance"] == noise], both)
     modes = toy_curves(by_kind["maxima"], noise)
     middle = len(places) // 2
     columns = {
@@ -62,17 +62,16 @@ def _layer(axes: Any, places: np.ndarray, curves: np.ndarray, in_a: np.ndarray) 
     axes.grid(linewidth=0.3, alpha=0.5)
 
 
-def _occupancy(axes: Any, rows: list[Row]) -> None:
-    """A dot a run: its share of mode A."""
+def _occupancy(axes: Any, rows: list[Row], both: float) -> None:
+    """A dot a run: its share of mode A; grey if most of it is in neither mode."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     rng = np.random.default_rng(0)
     for place, method in enumerate(methods):
-        shares = np.array([row["share_of_a"] for row in rows if row["method"] == method])
-        both = np.array([row["covers_both"] for row in rows if row["method"] == method])
-        jitter = rng.uniform(-0.28, 0.28, len(shares))
-        colours = [SIDES[0] if s > 0.5 else SIDES[1] for s in shares]
-        axes.scatter(shares, place + jitter, s=9, c=colours, alpha=0.8, linewidths=0)
-        axes.text(1.06, place, f"{np.mean(both):.0%}\nboth", va="center", fontsize="small", color=GREY)
+        a, b = (np.array([row[f"share_of_{mode}"] for row in rows if row["method"] == method]) for mode in "ab")
+        colours = np.where(a + b < 0.5, GREY, np.where(a > b, *SIDES))
+        axes.scatter(a, place + rng.uniform(-0.28, 0.28, len(a)), s=9, c=colours, alpha=0.8, linewidths=0)
+        share = np.mean((a >= both) & (b >= both))
+        axes.text(1.06, place, f"{share:.0%}\nboth", va="center", fontsize="small", color=GREY)
     axes.set_yticks(range(len(methods)), [method.replace(", ", ",\n") for method in methods])
     axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.set_xlim(-0.05, 1.05)

@@ -128,7 +128,9 @@ def prior_draws(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 7]).standard_normal((count, 2 * len(X)))
 
 
-def share_in_first(hidden: np.ndarray, modes: np.ndarray) -> float:
-    """Share of samples (sample, point) nearer to the first of two modes (2, point) in their hidden outputs."""
-    distance = np.mean((hidden[:, None] - modes[None, :2]) ** 2, -1)
-    return float(np.mean(distance[:, 0] < distance[:, 1]))
+def shares(hidden: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    """Shares of samples (sample, point) in each of two modes (2, point), by their hidden outputs: a sample belongs to
+    the nearer mode if it is nearer to it than half their distance."""
+    distance = np.sqrt(np.mean((hidden[:, None] - modes[None, :2]) ** 2, -1))
+    near = distance < 0.5 * np.sqrt(np.mean((modes[0] - modes[1]) ** 2))
+    return np.mean(near, 0)
