@@ -20,7 +20,7 @@ from deepwell.experiments import figures
 from deepwell.experiments.compare import table
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.study_uci import SETS, TRAINING_ROWS, parts
+from deepwell.experiments.study_uci import SETS, parts, relative_cost
 from deepwell.experiments.sweeping import Job, Write, sweep
 from deepwell.inference.posteriors import SharedTheta
 from deepwell.interfaces.fitted import FittedModel
@@ -53,7 +53,7 @@ def _jobs(options: Options, names: Sequence[str], depths: Sequence[int]) -> Iter
         for depth in depths:
             common = {"dataset": name, "depth": depth, "seed": options.seed, **options.how()}
             members = [{**common, "draws": draws} for draws in (ONE, MANY)]
-            cost = depth * TRAINING_ROWS[SETS.index(name)] ** 0.75
+            cost = depth * relative_cost(name)
             yield Job(f"{name} {depth} {options.seed} {options.how()}", members, partial(work, options), cost)
 
 
