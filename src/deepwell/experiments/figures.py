@@ -12,6 +12,8 @@ from deepwell.experiments.results import Row
 from deepwell.interfaces.plots import BLUE, GREY, ORANGE
 
 GREEN, PINK, SKY = "#009E73", "#CC79A7", "#56B4E9"
+ONE, MANY = "one chain", "many chains"
+"""Where the draws of a test of Gaussianity come from."""
 SHADES = {"BNN": GREY, "SGP": PINK, "DGP": PINK, "Dec": GREEN, "SGHMC": BLUE, "SGHMC-bayes": ORANGE}
 
 
@@ -43,7 +45,9 @@ def uci(rows: Sequence[Row], sets: Sequence[str], methods: Sequence[str]) -> Any
     panels[0].errorbar([], [], fmt="o", color=BLUE, label="here")
     panels[0].errorbar([], [], fmt="s", color=GREY, mfc="white", label="paper")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    figure.supxlabel("test log-likelihood (higher is better)", fontsize="medium")
+    figure.suptitle(
+        "test log-likelihood, mean and standard deviation over splits (higher is better)", fontsize="medium"
+    )
     return figure
 
 
@@ -96,13 +100,13 @@ def gaussianity(rows: Sequence[Row], threshold: float) -> Any:
     from matplotlib.figure import Figure
 
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
-    kinds = sorted({(row["draws"] == "many chains", -row["depth"]) for row in rows})
+    kinds = sorted({(row["draws"] == MANY, -row["depth"]) for row in rows})
     figure = Figure(figsize=(2.0 + 1.7 * max(len(sets), 3), 6.0), layout="constrained")
     grid = figure.add_gridspec(2, len(sets), height_ratios=(1.6, 1))
     axes = figure.add_subplot(grid[0, :])
     rng = np.random.default_rng(0)
     for number, (many, depth) in enumerate(kinds):
-        draws, colour = "many chains" if many else "one chain", (ORANGE, PINK, BLUE, SKY)[number % 4]
+        draws, colour = MANY if many else ONE, (ORANGE, PINK, BLUE, SKY)[number % 4]
         label = f"depth {-depth}, {draws}" + (" (Gaussian exactly)" if depth == -1 else "")
         some = [row for row in rows if (row["draws"], -row["depth"]) == (draws, depth)]
         for row in some:
@@ -117,7 +121,7 @@ def gaussianity(rows: Sequence[Row], threshold: float) -> Any:
     axes.legend(frameon=False, fontsize="small", ncols=2, loc="lower left")
     for column, name in enumerate(sets):
         some = [row for row in rows if row["dataset"] == name]
-        _histogram(figure.add_subplot(grid[1, column]), max(some, key=lambda row: (row["draws"], row["depth"])))
+        _histogram(figure.add_subplot(grid[1, column]), max(some, key=lambda row: (row["draws"] == MANY, row["depth"])))
     return figure
 
 

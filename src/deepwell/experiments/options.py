@@ -48,7 +48,7 @@ class Options:
     def members_of_a_group(self) -> int:
         """As asked, or as suits the device."""
         device = jax.config.jax_default_device  # type: ignore[attr-defined]
-        platform = jax.default_backend() if device is None else device.platform
+        platform = jax.default_backend() if device is None else getattr(device, "platform", device)
         return self.group_size or (ON_A_CPU if platform == "cpu" else ON_A_GPU)
 
     def table(self, name: str) -> Dataset:

@@ -21,8 +21,6 @@ from deepwell.experiments.published import published
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.study_uci import SETS, parts
 from deepwell.experiments.sweeping import Job, Write, sweep
-from deepwell.interfaces.checkpoints import FORMAT, KIND, NEWEST
-from deepwell.interfaces.containers import read_container
 from deepwell.interfaces.fitting import fit
 from deepwell.interfaces.settings import make_settings
 from deepwell.predict.metrics import scores
@@ -124,12 +122,15 @@ def work(options: Options, study: Study, store: Store, members: Sequence[Row], f
     settings = {"depth": first["depth"], **study.methods[first["method"]], **DRAWS, **first["settings"]}
     common = {"preset": first["preset"], "seed": first["seed"] + first["split"], **settings}
     wanted = {member["iteration"]: member for member in members}
-    clock = Clock()
+    clock, before = Clock(), _pace_before(store, first)
+    paces = [] if before is None else [before]  # used once, where the fit goes on from a checkpoint
 
     def warm_up(iteration: int, model_now: Any) -> None:
         raise WarmedUp
 
     def look(iteration: int, model_now: Any) -> None:
+        if paces:
+            clock.set(iteration * paces.pop())
         seconds = clock.read()
         if iteration in wanted:
             score = scores(model_now().predict_dist(X[test]), y[test])
@@ -138,20 +139,18 @@ def work(options: Options, study: Study, store: Store, members: Sequence[Row], f
 
     with suppress(WarmedUp):
         fit(X[train], y[train], look=warm_up, **common)
-    clock.set(_seconds_before(store, first, folder))
+    clock.set(0.0)
     fit(X[train], y[train], look=look, checkpoint=folder, every=options.every, verbose=options.verbose, **common)
 
 
-def _seconds_before(store: Store, member: Row, folder: Path) -> float:
-    """Of the run that a checkpoint was made by: its last row's, if that is not younger than the checkpoint."""
-    if not (folder / NEWEST).exists():
-        return 0.0
-    place, _ = read_container(folder / NEWEST, KIND, (FORMAT,))
-    same = [
-        row for row in store.rows() if store.key({**row, "iteration": None}) == store.key({**member, "iteration": None})
-    ]
-    done = int(place["iterations"][-1])
-    return done * float(np.median([row["seconds"] / row["iteration"] for row in same])) if same else 0.0
+def _pace_before(store: Store, member: Row) -> float | None:
+    """Seconds an iteration in the rows that a process before this one wrote of the same run, if there are any."""
+
+    def run(row: Row) -> Any:
+        return store.key({**row, "iteration": None})
+
+    found = [row["seconds"] / row["iteration"] for row in store.rows() if run(row) == run(member)]
+    return float(np.median(found)) if found else None
 
 
 def report(options: Options, name: str, store: Store) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from deepwell.experiments import figures
 from deepwell.experiments.compare import table
+from deepwell.experiments.figures import MANY, ONE
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.study_uci import SETS, parts, relative_cost
@@ -28,7 +29,6 @@ from deepwell.interfaces.fitting import fit
 
 KEY = ("dataset", "depth", "draws", "seed", *HOW)
 THRESHOLD, OUTPUTS = 1e-5, 100
-ONE, MANY = "one chain", "many chains"
 APART: dict[str, Any] = {
     "fixed": ["*"], "burn_in": 1_000, "shortest_window": 1_000, "num_samples": 1, "spacing": 5_000, "window_size": 1,
 }  # fmt: skip

@@ -80,6 +80,8 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], 
 
     elsewhere = []
     for job in jobs:
+        if not missing(job):
+            continue
         folder = store.hidden / identifier(job.name)
         with claimed(store.hidden / f"{identifier(job.name)}.lock") as mine:
             if not mine:
