@@ -12,13 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from deepwell.cli import app
+from deepwell.experiments import study_curves, study_toy
 from deepwell.experiments import study_gaussianity as gaussianity
-from deepwell.experiments import study_toy
 from deepwell.experiments import toy_problem as toy
 from deepwell.experiments.evaluate import evaluate
 from deepwell.experiments.made import made_table
 from deepwell.experiments.options import SMOKE, Options
 from deepwell.experiments.reproducing import STUDIES
+from deepwell.experiments.results import Store
 from deepwell.experiments.small_problems import shallow
 from deepwell.experiments.study_curves import looks
 from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
@@ -178,3 +179,13 @@ def test_looks_fall_on_ends_of_chunks():
     assert looks(20_000) == list(range(1_000, 20_001, 1_000))
     assert looks(6_000) == list(range(500, 6_001, 500))
     assert looks(20) == [20]
+
+
+def test_the_clock_of_a_curve_goes_on_at_the_pace_of_its_rows(tmp_path):
+    store = Store(tmp_path, "mcem", study_curves.KEY)
+    run = {"dataset": "kin8nm", "depth": 2, "method": "MCEM", "split": 0, "seed": 0}
+    assert study_curves._pace_before(store, run) is None
+    for iteration, seconds in ((500, 5.0), (1000, 10.0), (1500, 18.0)):
+        store.append({**run, "iteration": iteration, "seconds": seconds})
+        store.append({**run, "method": "naive", "iteration": iteration, "seconds": 1.0})
+    assert study_curves._pace_before(store, {**run, "iteration": 2000}) == pytest.approx(0.01)
