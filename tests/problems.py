@@ -8,7 +8,8 @@ from deepwell.inference.problem import Config, target
 from deepwell.inference.sghmc import Dynamics
 
 CONFIG = Config(
-    method="sghmc", objective="predictive", inner_samples=1, batch_size=None, dynamics=Dynamics(), shortest_window=0,
+    method="sghmc", objective="predictive", inner_samples=1, batch_size=None, dynamics=Dynamics(),
+    sampling_dynamics=Dynamics(), shortest_window=0,
     burn_in=1,
     window_size=300, learning_rate=0.01, priors=None, num_chains=1, num_samples=1,
     spacing=1, dsvi_start=0, e_steps=500, e_samples=10, m_steps=200,

@@ -5,7 +5,10 @@ import pytest
 from test_fit import table
 
 import deepwell
+from deepwell.data.errors import InputError
+from deepwell.interfaces.checkpoints import Checkpoints
 from deepwell.interfaces.fitting import fit_group
+from deepwell.interfaces.interrupting import Watch
 
 SHORT = {"preset": "quick", "burn_in": 30, "num_samples": 4, "spacing": 3, "num_inducing": 8}
 
@@ -34,3 +37,44 @@ def test_tables_whose_minibatches_differ_are_not_one_program():
     X, y = table(110)
     alone = deepwell.fit(X, y, seed=1, **SHORT, batch_size=100)
     np.testing.assert_array_equal(models[1].predict(X), alone.predict(X))
+
+
+def test_a_group_that_was_interrupted_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    """Stopped after its first chunk it must end with the bits of a group that was left alone."""
+    tables, long = [table(40, seed=s) for s in range(2)], {**SHORT, "burn_in": 600}
+    whole = fit_group(tables, [5, 6], **long)
+    written = []
+    monkeypatch.setattr(Watch, "stop", lambda watch: len(written) < 1 and written.append(1) is None)
+    with pytest.raises(deepwell.Interrupted) as interrupted:
+        fit_group(tables, [5, 6], checkpoint=tmp_path / "c", **long)
+    assert interrupted.value.model is None
+    with pytest.raises(InputError, match="seed was 6 and is now 7"):
+        fit_group(tables, [5, 7], checkpoint=tmp_path / "c", **long)
+    found = []
+    restore = Checkpoints.restore
+    monkeypatch.setattr(Checkpoints, "restore", lambda *args: found.append(restore(*args)) or found[-1])
+    again = fit_group(tables, [5, 6], checkpoint=tmp_path / "c", **long)
+    assert (found[0][0].phase, found[0][0].done) == (0, 250)
+    for a, b, (X, _) in zip(whole, again, tables, strict=True):
+        np.testing.assert_array_equal(a.predict(X), b.predict(X))
+        assert a.trace == b.trace
+
+
+@pytest.mark.parametrize("inference", ["sghmc", "dsvi"])
+def test_a_look_between_chunks_shows_the_model_of_a_shorter_fit_and_changes_nothing(inference):
+    """dsvi after 250 of 500 iterations is dsvi of 250; sghmc draws its samples at the theta of 250 iterations."""
+    X, y = table(40)
+    settings = {**SHORT, "inference": inference, "burn_in": 500}
+    seen = {}
+
+    def look(iteration, model_now):
+        if iteration in (250, 500):
+            seen[iteration] = model_now()
+
+    looked_at = deepwell.fit(X, y, look=look, **settings)
+    alone = deepwell.fit(X, y, **settings)
+    short = deepwell.fit(X, y, **{**settings, "burn_in": 250})
+    np.testing.assert_array_equal(looked_at.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(looked_at.predict(X), seen[500].predict(X))
+    np.testing.assert_allclose(seen[250].predict(X), short.predict(X), atol=1e-4)
+    assert np.max(np.abs(seen[250].predict(X) - alone.predict(X))) > 1e-3

@@ -1,4 +1,4 @@
-"""The command line: ``deepwell demo``, ``fit``, ``predict``, ``evaluate``, ``check``, ``report``, ``depths``."""
+"""The command line: ``deepwell fit``, ``predict``, ``evaluate``, ``depths``, ``report``, ``check`` and others."""
 
 import json
 import os
@@ -21,6 +21,7 @@ from deepwell.interfaces.console import (
     with_task,
 )
 from deepwell.interfaces.program_cache import keep_programs
+from deepwell.reproduce import reproduce
 
 app = typer.Typer(
     help="Deep Gaussian processes whose posterior is sampled.",
@@ -28,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(reproduce)
 
 Target = Annotated[list[str], typer.Option("--target", help="Column to predict; repeat for several.")]
 Depth = Annotated[int | None, typer.Option(help="Number of GP layers.")]

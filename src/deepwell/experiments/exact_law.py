@@ -93,7 +93,7 @@ def uneven_moments(size: int) -> sghmc.Moments:
 def sampled(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
     """The library's own sampling loop on all chains, from rest at v = 0, in two chunks."""
     settings = make_settings(objective=objective, num_chains=chains, num_samples=3, spacing=STEPS // 3)
-    config = settings.config(ROWS)._replace(dynamics=DYNAMICS)
+    config = settings.config(ROWS)._replace(sampling_dynamics=DYNAMICS)
     problem, rows = problem_of(line_model()), rows_of(*line_data(ROWS))
     positions = jnp.zeros((chains, INDUCING))
     state = Sampling(

@@ -36,7 +36,8 @@ PROBES = np.array([[-1.2], [0.1], [1.7]])
 FUNCTION = slice(0, len(PROBES))
 STATISTICS = (*(f"f({x:.1f})" for x in PROBES[:, 0]), "log-likelihood", "log joint")
 JITTER = 1e-5
-BUDGET: dict[str, Any] = {"burn_in": 1_000, "spacing": 80, "step_size": 0.07, "friction": 0.1, "priors": False}
+BUDGET: dict[str, Any] = {"burn_in": 1_000, "spacing": 80, "step_size": 0.07, "priors": False}
+BUDGET |= {"friction": 0.1, "sampling_friction": 0.1}
 """Of a chain; close to critical damping, so that draws so far apart are nearly independent."""
 WATCHED_SAMPLES = 16
 """Propagations behind the log-likelihood as a statistic, whatever the sampler's."""

@@ -80,7 +80,9 @@ def move_all(
 ) -> tuple[sghmc.Chain, Array]:
     """One step of every chain with its preconditioner frozen."""
     keys = jax.random.split(key, (config.num_chains, 2))
-    chains, _, fits = jax.vmap(lambda k, c, m: move(k, c, m, density, config.dynamics, num_data))(keys, chains, moments)
+    chains, _, fits = jax.vmap(lambda k, c, m: move(k, c, m, density, config.sampling_dynamics, num_data))(
+        keys, chains, moments
+    )
     return chains, jnp.mean(fits)
 
 

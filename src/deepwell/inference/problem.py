@@ -30,6 +30,7 @@ class Config(NamedTuple):
     inner_samples: int
     batch_size: int | None  # None: all rows
     dynamics: Dynamics
+    sampling_dynamics: Dynamics  # once theta and the preconditioner are frozen
     shortest_window: int  # floor under the window of the preconditioner; 0: as published
     burn_in: int
     window_size: int

@@ -77,15 +77,37 @@ def run(
     return _result(posterior, troubles, trace)
 
 
-def run_group(keys: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress) -> list[Result]:
-    """Problems stacked along the leading axis of every array, as one program: on a GPU little dearer than one."""
-    posteriors, troubles, trace = _run(keys, problem, rows, config, progress, None, grouped=True)
+def run_group(
+    keys: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, keeper: Keeper | None = None
+) -> list[Result]:
+    """Problems stacked along the leading axis of every array, as one program: on a GPU little dearer than one.
+
+    A group that is stopped is worth nothing by then.
+    """
+    posteriors, troubles, trace = _run(keys, problem, rows, config, progress, keeper, grouped=True)
 
     def member(i: int) -> Result:
         own, met = jax.tree.map(lambda x: x[i], (posteriors, troubles))
         return _result(own, met, [(done, fits[i]) for done, fits in trace])
 
     return [member(i) for i in range(len(keys))]
+
+
+def worth_now(key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, place: Place, state: PyTree) -> Result:
+    """What a run is worth at this place, as if its burn-in ended here: q(v) as it is, or the samples that its last
+    phase would draw. The run itself is not touched."""
+    method = METHODS[config.method]
+    phases = method.phases(config)
+    phase, last = phases[place.phase], phases[-1]
+    usable = None if phase.usable is None else phase.usable(config, state, place.done)
+    if usable is None:
+        assert last.enter is not None
+        usable = _compiled(last.enter, False)(config, problem, rows, state)
+        context = problem if last.context is None else _compiled(last.context, False)(config, problem, rows, usable)
+        ends = jnp.asarray(0), jnp.asarray(last.iterations)
+        drawing = jax.random.fold_in(key, len(phases) - 1)
+        usable, _ = _compiled(last.advance, False, shared=2)(config, drawing, context, rows, usable, *ends)
+    return _finished(method, config, jax.random.fold_in(key, len(phases)), problem, usable, place)
 
 
 def _result(posterior: Posterior, troubles: Troubles, trace: Trace) -> Result:
@@ -110,7 +132,7 @@ def _run(
     if keeper is not None:
         found = keeper.restore(
             lambda number, done: _is_chunk_end(phases, number, done),
-            lambda number: _template(method, config, key, problem, rows, number),
+            lambda number: _template(method, config, key, problem, rows, number, grouped),
         )
         place, restored = (place, None) if found is None else found
     state = _compiled(method.start, grouped)(config, keys[-1], problem, rows) if restored is None else restored
@@ -129,7 +151,7 @@ def _run(
             if keeper is not None:
                 keeper.keep(Place(number, end, list(place.trace)), state)
                 if keeper.stop():
-                    usable = None if phase.usable is None else phase.usable(config, state, end)
+                    usable = None if grouped or phase.usable is None else phase.usable(config, state, end)
                     worth = None if usable is None else _finished(method, config, keys[-2], problem, usable, place)
                     raise Stopped(worth)
     posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
@@ -150,7 +172,9 @@ def _is_chunk_end(phases: tuple[Phase, ...], number: int, done: int) -> bool:
     return 0 < done <= phase.iterations and (done % phase.chunk == 0 or done == phase.iterations)
 
 
-def _template(method: Method, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, number: int) -> PyTree:
+def _template(
+    method: Method, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, number: int, grouped: bool
+) -> PyTree:
     """Shapes and types of the state in a phase, nothing computed."""
 
     def state_in_phase(key: PRNGKeyArray, problem: Any, rows: Rows) -> PyTree:
@@ -163,7 +187,7 @@ def _template(method: Method, config: Config, key: PRNGKeyArray, problem: Any, r
                 state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(1))
         return state
 
-    return jax.eval_shape(state_in_phase, key, problem, rows)
+    return jax.eval_shape(jax.vmap(state_in_phase) if grouped else state_in_phase, key, problem, rows)
 
 
 def _finished(method: Method, config: Config, key: PRNGKeyArray, problem: Any, state: PyTree, place: Place) -> Result:

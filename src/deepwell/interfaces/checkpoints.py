@@ -6,7 +6,6 @@ flushed to disk and renamed, by a thread of its own; a write that fails warns on
 
 import hashlib
 import json
-import os
 import threading
 import time
 import warnings
@@ -23,6 +22,7 @@ from jaxtyping import PyTree
 from deepwell.data.errors import InputError
 from deepwell.inference.run import Keeper, Place, Template, Valid
 from deepwell.interfaces.containers import DeepwellFileError, read_container, write_container
+from deepwell.interfaces.locks import claimed
 
 KIND, FORMAT = "checkpoint", 1
 NEWEST, BEFORE, LOCK = "newest.checkpoint", "before.checkpoint", "lock"
@@ -201,25 +201,8 @@ def has_checkpoint(folder: Path | None) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process a folder; the lock is the operating system's, so a killed process leaves none behind."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks here
+    """One process a folder."""
+    with claimed(folder / LOCK) as mine:
+        if not mine:
+            raise InputError(f"another process is using the checkpoint folder {folder}")
         yield
-        return
-    try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError:  # a folder that cannot be written to is told of when a checkpoint is
-        yield
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise InputError(f"another process is using the checkpoint folder {folder}") from None
-    except OSError:  # a filesystem without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(handle)

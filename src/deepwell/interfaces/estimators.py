@@ -44,6 +44,7 @@ class DeepGPEstimator(BaseEstimator):
         learning_rate: float | None = None,
         step_size: float | None = None,
         friction: float | None = None,
+        sampling_friction: float | None = None,
         subtract_gradient_noise: bool | None = None,
         fixed: Any = None,
         n_variance_inducing: Any = None,
@@ -75,6 +76,7 @@ class DeepGPEstimator(BaseEstimator):
         self.learning_rate = learning_rate
         self.step_size = step_size
         self.friction = friction
+        self.sampling_friction = sampling_friction
         self.subtract_gradient_noise = subtract_gradient_noise
         self.fixed = fixed
         self.n_variance_inducing = n_variance_inducing

@@ -5,7 +5,7 @@ import hashlib
 import signal
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from deepwell.data.rows import Rows, to_rows
 from deepwell.data.scaling import Scaling, input_scaling
 from deepwell.data.tables import column_types, is_frame, require_same_rows, take_rows, to_matrix
 from deepwell.data.targets import Targets
-from deepwell.inference.run import Result, Stopped, run, run_group
+from deepwell.inference.run import Keeper, Place, Result, Stopped, run, run_group, worth_now
 from deepwell.interfaces.callbacks import Callback, announcing, checked_callbacks
 from deepwell.interfaces.checkpoints import checkpointing, column_digests
 from deepwell.interfaces.fitted import FittedModel
@@ -34,6 +34,9 @@ STREAM = 0xDEE9
 """Sets the random numbers of a fit apart from those of a split with the same seed."""
 WORTH_A_WARNING = 0.01
 """Share of the iterations in which the jitter may grow without a word."""
+
+Look = Callable[[int, Callable[[], FittedModel]], None]
+"""(iterations done, a function that makes the model of a fit whose burn-in ended there)."""
 
 
 class Prepared(NamedTuple):
@@ -61,6 +64,7 @@ def fit(
     every: float | None = None,
     verbose: bool = False,
     callbacks: Sequence[Callback] = (),
+    look: Look | None = None,
     **settings: Any,
 ) -> FittedModel:
     """Fit a deep GP to inputs X (rows, columns) and targets y (rows,) or (rows, targets).
@@ -70,7 +74,8 @@ def fit(
     preset (``deepwell.Settings`` lists them). The same seed gives the same result. ``init`` is a fitted model, or a
     fitted estimator, whose units, hyperparameters and inducing outputs the fit starts from, whatever method found
     them. Each of ``callbacks`` is called with a ``deepwell.Event`` after every chunk of iterations
-    (``deepwell.CsvLog`` is one); ``verbose`` shows a bar.
+    (``deepwell.CsvLog`` is one); ``verbose`` shows a bar. ``look(iterations, model_now)`` is called between chunks too,
+    and ``model_now()`` makes the model that the fit would have ended with if its burn-in were over.
 
     ``calibration`` is a share of the rows to keep out of the fit, so that ``predict_interval(conformal=True)`` has
     guaranteed coverage.
@@ -86,7 +91,7 @@ def fit(
     if calibration is not None:
         kept_out = _kept_out(y, chosen, calibration, checked_seed(seed))
         options: dict[str, Any] = {"preset": preset, "seed": seed, "init": init, "verbose": verbose}
-        options |= {"checkpoint": checkpoint, "every": every, "callbacks": callbacks, **settings}
+        options |= {"checkpoint": checkpoint, "every": every, "callbacks": callbacks, "look": look, **settings}
         on_the_rest = fit(take_rows(X, ~kept_out), take_rows(y, ~kept_out), **options)
         return on_the_rest.calibrated(take_rows(X, kept_out), take_rows(y, kept_out))
     started = time.perf_counter()
@@ -104,8 +109,10 @@ def fit(
             explaining_memory(chosen, prepared.known["num_rows"]),
         ):
             announce = announcing((*callbacks, *bars), _log_unit(prepared))
-            arguments = prepared.key, prepared.problem, prepared.rows, _config(prepared)
-            fitted = fitted_by_now(run(*arguments, announce, keeper))
+            problem = (prepared.key, prepared.problem, prepared.rows, _config(prepared))
+            if look is not None:
+                keeper = _looked_at(keeper, look, lambda *now: fitted_by_now(worth_now(*problem, *now)))
+            fitted = fitted_by_now(run(*problem, announce, keeper))
     except Stopped as stopped:
         model = None if stopped.result is None else fitted_by_now(stopped.result)
         raise Interrupted(model, watch.caught or signal.SIGINT) from None
@@ -114,6 +121,16 @@ def fit(
     if fitted.troubles(WORTH_A_WARNING):
         warnings.warn(fitted.troubles(WORTH_A_WARNING), stacklevel=2)
     return fitted
+
+
+def _looked_at(keeper: Keeper, look: Look, model_at: Callable[[Place, Any], FittedModel]) -> Keeper:
+    """The keeper with a look at the fit before each checkpoint, so that one who goes on from it has missed none."""
+
+    def keep(place: Place, state: Any) -> None:
+        look(place.trace[-1][0], lambda: model_at(place, state))
+        keeper.keep(place, state)
+
+    return keeper._replace(keep=keep)
 
 
 def _kept_out(y: Any, chosen: Settings, share: Any, seed: int) -> np.ndarray:
@@ -137,11 +154,15 @@ def fit_group(
     preset: str = "default",
     classes: Sequence[Any] | None = None,
     verbose: bool = False,
+    checkpoint: str | Path | None = None,
+    every: float | None = None,
     **settings: Any,
 ) -> list[FittedModel]:
     """Fit tables of one shape, such as splits of one table, as one program; one by one if their shapes differ.
 
     If y is a class, all models know all classes. The seconds of each model are those of the group, shared out evenly.
+    ``checkpoint`` is a folder for the state of the group, from which the same call goes on, as in ``fit``; Ctrl-C and
+    SIGTERM end the group with ``deepwell.Interrupted``, which carries no model.
     """
     chosen = make_settings(preset, **settings)
     started = time.perf_counter()
@@ -151,19 +172,36 @@ def fit_group(
     members = [_prepare(*table, chosen, checked_seed(seed), None, classes) for table, seed in pairs]
     shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), _config(m)) for m in members}
     if len(shapes) > 1 or len(members) == 1:
-        options = {"preset": preset, "classes": classes, "verbose": verbose, **settings}
-        return [fit(*table, seed=seed, **options) for table, seed in pairs]
+        options = {"preset": preset, "classes": classes, "verbose": verbose, "every": every, **settings}
+        folders = [None if checkpoint is None else Path(checkpoint) / str(i) for i in range(len(pairs))]
+        return [
+            fit(*table, seed=seed, checkpoint=f, **options) for (table, seed), f in zip(pairs, folders, strict=True)
+        ]
     keys = jnp.stack([m.key for m in members])
     problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
     log_unit = float(np.mean([_log_unit(m) for m in members]))
-    with showing(verbose) as bars, explaining_memory(chosen, members[0].known["num_rows"]):
-        results = run_group(keys, problem, rows, _config(members[0]), announcing(bars, log_unit))
+    try:
+        with (
+            watching() as watch,
+            checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as keeper,
+            showing(verbose) as bars,
+            explaining_memory(chosen, members[0].known["num_rows"]),
+        ):
+            results = run_group(keys, problem, rows, _config(members[0]), announcing(bars, log_unit), keeper)
+    except Stopped:
+        raise Interrupted(None, watch.caught or signal.SIGINT) from None
+    if watch.caught is not None:
+        raise Interrupted(None, watch.caught)
     seconds = (time.perf_counter() - started) / len(members)
     models = [_fitted(m, result, preset, seconds) for m, result in zip(members, results, strict=True)]
     for i, model in enumerate(models):
         if model.troubles(WORTH_A_WARNING):
             warnings.warn(f"table {i}: {model.troubles(WORTH_A_WARNING)}", stacklevel=2)
     return models
+
+
+def _group_identity(tables: Sequence[tuple[Any, Any]], members: Sequence[Prepared]) -> dict[str, Any]:
+    return {f"table {i}": _identity(X, m) for i, ((X, _), m) in enumerate(zip(tables, members, strict=True))}
 
 
 def _identity(X: Any, prepared: Prepared) -> dict[str, Any]:

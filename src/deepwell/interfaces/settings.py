@@ -73,7 +73,9 @@ class Settings:
     step_size: float = 0.02
     """epsilon of SGHMC."""
     friction: float = 0.05
-    """alpha of SGHMC."""
+    """alpha of SGHMC in burn-in."""
+    sampling_friction: float = 0.01
+    """alpha of SGHMC while sampling: less friction carries a chain farther from one sample to the next."""
     shortest_window: int = 1_000
     """Floor, in steps, under the preconditioner's adaptive window; 0: as published."""
     subtract_gradient_noise: bool = False
@@ -125,6 +127,7 @@ class Settings:
             inner_samples=self.inner_samples,
             batch_size=None if self.batch_size >= num_rows or self.inference == "nuts" else self.batch_size,
             dynamics=Dynamics(self.step_size, self.friction, self.subtract_gradient_noise),
+            sampling_dynamics=Dynamics(self.step_size, self.sampling_friction, self.subtract_gradient_noise),
             shortest_window=self.shortest_window,
             burn_in=self.burn_in,
             window_size=1 if self.inference in ("sghmc-naive", "mcem") else self.window_size,
@@ -159,6 +162,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "spacing": 50,
         "window_size": 300,
         "step_size": 0.01,
+        "sampling_friction": 0.05,
         "priors": False,
         "shortest_window": 0,
     },
@@ -191,7 +195,7 @@ POSITIVE_INTEGERS = (
     "e_steps", "e_samples", "m_steps",
 )  # fmt: skip
 POSITIVE_NUMBERS = (
-    "learning_rate", "step_size", "friction", "hidden_variance", "output_variance",
+    "learning_rate", "step_size", "friction", "sampling_friction", "hidden_variance", "output_variance",
     "noise_variance",
 )  # fmt: skip
 
@@ -245,8 +249,9 @@ def _check(s: Settings) -> None:
             raise InputError(f"{name}={getattr(s, name)!r} must be True or False")
     if not isinstance(s.fixed, tuple) or not all(isinstance(pattern, str) for pattern in s.fixed):
         raise InputError(f"fixed={s.fixed!r} must be a list of parameter names or patterns")
-    if s.friction >= 1.0:
-        raise InputError(f"friction={s.friction!r} must be below 1")
+    for name in ("friction", "sampling_friction"):
+        if getattr(s, name) >= 1.0:
+            raise InputError(f"{name}={getattr(s, name)!r} must be below 1")
     for name in ("shortest_window", "dsvi_start"):
         value = getattr(s, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:

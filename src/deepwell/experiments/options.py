@@ -1,0 +1,84 @@
+"""What every study is told: where its rows go, what of it to run, how."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from deepwell.data.benchmarks import Dataset, load
+from deepwell.data.errors import InputError
+from deepwell.experiments.made import made_table
+from deepwell.experiments.results import Row
+
+HOW = ("preset", "settings", "smoke")
+"""Fields of every row that say how it was made."""
+SMOKE: dict[str, Any] = {"num_inducing": 8, "width": 2, "burn_in": 20, "num_samples": 20, "spacing": 2}
+"""Settings of a smoke run; the same in all studies, so that they share compiled programs."""
+ON_A_GPU, ON_A_CPU = 10, 1
+"""Splits that run as one program: a GPU does ten for little more than one, a CPU gains nothing."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """None: everything, or what suits the study."""
+
+    folder: Path
+    datasets: Sequence[str] | None = None
+    methods: Sequence[str] | None = None
+    depths: Sequence[int] | None = None
+    splits: Sequence[int] | None = None
+    preset: str | None = None
+    seed: int = 0
+    group_size: int | None = None
+    every: float = 60.0
+    smoke: bool = False
+    verbose: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+    tell: Callable[[str], None] = lambda line: None
+    usual_preset: str | None = None
+
+    def with_usual(self, preset: str) -> "Options":
+        """The preset that a study takes if none was asked for."""
+        return dataclasses.replace(self, preset=self.preset or preset, usual_preset=preset)
+
+    def members_of_a_group(self) -> int:
+        """As asked, or as suits the device."""
+        device = jax.config.jax_default_device  # type: ignore[attr-defined]
+        platform = jax.default_backend() if device is None else getattr(device, "platform", device)
+        return self.group_size or (ON_A_CPU if platform == "cpu" else ON_A_GPU)
+
+    def table(self, name: str) -> Dataset:
+        """A benchmark set, or one made up in its place."""
+        return _loaded(name, self.smoke)
+
+    def how(self, smoke: dict[str, Any] = SMOKE) -> Row:
+        """The part of a row's key that says how it was made; in a smoke run these settings replace the preset's."""
+        settings = {**(smoke if self.smoke else {}), **self.settings}
+        return {"preset": self.preset, "settings": settings, "smoke": self.smoke}
+
+    def made_so(self, rows: Sequence[Row], smoke: dict[str, Any] = SMOKE) -> list[Row]:
+        """Those of the rows that this command, or the same before it, has made."""
+        how = self.how(smoke)
+        return [row for row in rows if {name: row.get(name) for name in how} == how]
+
+    def stem(self, study: str) -> Path:
+        """Of the study's table and figure: rows of another preset have their own."""
+        return self.folder / (study if self.preset == self.usual_preset else f"{study}-{self.preset}")
+
+
+@lru_cache(1)
+def _loaded(name: str, smoke: bool) -> Dataset:
+    return made_table(name) if smoke else load(name)
+
+
+def chosen(what: str, asked: Sequence[Any] | None, known: Sequence[Any], usual: Sequence[Any] | None = None) -> list:
+    """Those asked for, in the order in which they are known; or the usual ones, all if nothing else is said."""
+    unknown = [item for item in asked or () if item not in known]
+    if unknown:
+        raise InputError(f"unknown {what} {unknown[0]!r}: choose from {', '.join(map(str, known))}")
+    wanted = asked or usual or known
+    return [item for item in known if item in wanted]

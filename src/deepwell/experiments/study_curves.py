@@ -1,0 +1,200 @@
+"""``mcem`` and ``runtime``: test log-likelihood while a method learns, against iterations and seconds.
+
+A fit is looked at between chunks, and scored as if its burn-in ended there. The clock stands still meanwhile, and does
+not see compilation either: the first chunk is run once beforehand.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepwell.experiments import figures
+from deepwell.experiments.compare import table
+from deepwell.experiments.options import HOW, Options, chosen
+from deepwell.experiments.provenance import data_hash
+from deepwell.experiments.published import published
+from deepwell.experiments.results import Row, Store
+from deepwell.experiments.study_uci import SETS, parts
+from deepwell.experiments.sweeping import Job, Write, sweep
+from deepwell.interfaces.fitting import fit
+from deepwell.interfaces.settings import make_settings
+from deepwell.predict.metrics import scores
+
+KEY = ("dataset", "depth", "method", "iteration", "split", "seed", *HOW)
+LOOKS = 20
+DRAWS: dict[str, Any] = {"num_samples": 50, "spacing": 10}
+"""Samples behind a score."""
+
+
+class Study(NamedTuple):
+    """A set, a depth, methods by name, and the sentence above the table."""
+
+    dataset: str
+    depth: int
+    methods: dict[str, dict[str, Any]]
+    about: str
+
+
+STUDIES = {
+    "mcem": Study(
+        "kin8nm",
+        2,
+        {
+            "Moving Window MCEM": {"inference": "sghmc", "window_size": 300},
+            "MCEM": {"inference": "mcem", "e_steps": 500, "e_samples": 10},
+            "naive": {"inference": "sghmc-naive"},
+        },
+        "Moving Window MCEM (window 300), MCEM (10 samples of 500 steps) and theta following the newest sample alone.",
+    ),
+    "runtime": Study(
+        "protein",
+        3,
+        {
+            "SGHMC": {"inference": "sghmc"},
+            "DSVI": {"inference": "dsvi"},
+            "Decoupled DSVI": {"inference": "dsvi-decoupled"},
+        },
+        "Seconds are those of the same device for all methods, compilation and scoring left out.",
+    ),
+}
+
+
+class WarmedUp(Exception):  # noqa: N818
+    """The programs are compiled; the fit that made them is not needed."""
+
+
+class Clock:
+    """Seconds since it was set."""
+
+    def __init__(self) -> None:
+        self.set(0.0)
+
+    def set(self, seconds: float) -> None:
+        self._since = time.perf_counter() - seconds
+
+    def read(self) -> float:
+        return time.perf_counter() - self._since
+
+
+def run_curves(name: str, options: Options) -> None:
+    """Rows, table, figure."""
+    options = options.with_usual("paper")
+    study, store = STUDIES[name], Store(options.folder, name, KEY)
+    jobs = list(_jobs(options, study, store))
+    try:
+        sweep(store, jobs, options.tell, _words)
+    finally:
+        report(options, name, store)
+
+
+def _jobs(options: Options, study: Study, store: Store) -> Iterator[Job]:
+    names = chosen("data set", options.datasets, SETS, (study.dataset,))
+    depths = options.depths or ((2,) if options.smoke else (study.depth,))
+    for dataset in names:
+        for depth in depths:
+            for method in chosen("method", options.methods, tuple(study.methods)):
+                how = options.how()
+                budget = make_settings(how["preset"], **{**study.methods[method], **how["settings"]}).burn_in
+                for split in options.splits or (0,):
+                    common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
+                    common |= {"seed": options.seed, **how}
+                    members = [{**common, "iteration": iteration} for iteration in looks(budget)]
+                    yield Job(f"{common}", members, partial(work, options, study, store))
+
+
+def looks(budget: int) -> list[int]:
+    """Evenly spaced ends of chunks: multiples of 500 where the budget has that many."""
+    gap = max(1, budget // LOOKS) if budget >= LOOKS * 500 else min(budget, 500)
+    return list(range(gap, budget + 1, gap))
+
+
+def work(options: Options, study: Study, store: Store, members: Sequence[Row], folder: Path, write: Write) -> None:
+    """One fit, a row a look."""
+    first = members[0]
+    data = options.table(first["dataset"])
+    X, y = data.X.to_numpy(float), data.y.to_numpy()
+    train, test = parts(data, X, first["split"], first["seed"])
+    settings = {"depth": first["depth"], **study.methods[first["method"]], **DRAWS, **first["settings"]}
+    common = {"preset": first["preset"], "seed": first["seed"] + first["split"], **settings}
+    wanted = {member["iteration"]: member for member in members}
+    clock, before = Clock(), _pace_before(store, first)
+    paces = [] if before is None else [before]  # used once, where the fit goes on from a checkpoint
+
+    def warm_up(iteration: int, model_now: Any) -> None:
+        raise WarmedUp
+
+    def look(iteration: int, model_now: Any) -> None:
+        if paces:
+            clock.set(iteration * paces.pop())
+        seconds = clock.read()
+        if iteration in wanted:
+            score = scores(model_now().predict_dist(X[test]), y[test])
+            write(wanted.pop(iteration), {**score, "seconds": round(seconds, 3), "data": data_hash(X, y)})
+        clock.set(seconds)
+
+    with suppress(WarmedUp):
+        fit(X[train], y[train], look=warm_up, **common)
+    clock.set(0.0)
+    fit(X[train], y[train], look=look, checkpoint=folder, every=options.every, verbose=options.verbose, **common)
+
+
+def _pace_before(store: Store, member: Row) -> float | None:
+    """Seconds an iteration in the rows that a process before this one wrote of the same run, if there are any."""
+
+    def run(row: Row) -> Any:
+        return store.key({**row, "iteration": None})
+
+    found = [row["seconds"] / row["iteration"] for row in store.rows() if run(row) == run(member)]
+    return float(np.median(found)) if found else None
+
+
+def report(options: Options, name: str, store: Store) -> None:
+    """Where each method ended, beside the paper's, and the curves."""
+    rows = options.made_so(store.rows())
+    if not rows:
+        return
+    study = STUDIES[name]
+    curves = {method: _curve(rows, method) for method in study.methods}
+    curves = {method: curve for method, curve in curves.items() if curve}
+    lines = []
+    for method, curve in curves.items():
+        last, best = curve[-1], max(curve, key=lambda row: row["test_log_likelihood"])
+        ended = [
+            last["iteration"],
+            f"{last['test_log_likelihood']:.3f}",
+            f"{last['rmse']:.4g}",
+            f"{last['seconds']:.0f}",
+        ]
+        lines.append([method, *ended, f"{best['test_log_likelihood']:.3f} at {best['iteration']}"])
+    header = ["method", "iterations", "test log-likelihood", "RMSE", "seconds", "best"]
+    parts = [
+        f"# Test log-likelihood while learning: {rows[0]['dataset']}, depth {rows[0]['depth']}\n",
+        f"{study.about}\n",
+        table(header, lines),
+        f"Paper: {_paper_says(name)}\n",
+    ]
+    options.stem(name).with_suffix(".md").write_text("\n".join(parts))
+    figures.save(figures.curves(curves), options.stem(name))
+
+
+def _curve(rows: Sequence[Row], method: str) -> list[Row]:
+    """Of the first set, depth, split and seed there is."""
+    told_apart = ("dataset", "depth", "split", "seed")
+    some = [row for row in rows if row["method"] == method and all(row[n] == rows[0][n] for n in told_apart)]
+    return sorted(some, key=lambda row: row["iteration"])
+
+
+def _paper_says(name: str) -> str:
+    found = published()["curves"][name]
+    if name == "runtime":
+        return f"SGHMC reached 20,000 iterations {found['times faster']} times faster than DSVI, and a higher limit."
+    return "; ".join(f"{method} about {value} after {seconds} s" for method, (value, seconds) in found.items()) + "."
+
+
+def _words(row: Row) -> str:
+    return f"{row['method']}, iteration {row['iteration']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"

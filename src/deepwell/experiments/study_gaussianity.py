@@ -1,0 +1,175 @@
+"""``gaussianity``: is the posterior of the inducing outputs Gaussian?
+
+The paper's test: 200 draws of one chain, 50 iterations apart; the kurtosis test (Anscombe, Glynn 1983) on 100 inducing
+outputs u = L_ZZ v chosen at random; p-values below 1e-5 (0.01 over 900 tests) reject. The test takes its draws to be
+independent, and these are not. The control shows what that does: at depth 1, theta frozen, the posterior is Gaussian
+exactly, so every rejection there is false. The test done properly takes one draw from each of 200 chains at the same
+theta, which start at the draws of the one chain and run on for long.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from deepwell.experiments import figures
+from deepwell.experiments.compare import table
+from deepwell.experiments.figures import MANY, ONE
+from deepwell.experiments.options import HOW, Options, chosen
+from deepwell.experiments.results import Row, Store
+from deepwell.experiments.study_uci import SETS, parts, relative_cost
+from deepwell.experiments.sweeping import Job, Write, sweep
+from deepwell.inference.posteriors import SharedTheta
+from deepwell.interfaces.fitted import FittedModel
+from deepwell.interfaces.fitting import fit
+
+KEY = ("dataset", "depth", "draws", "seed", *HOW)
+THRESHOLD, OUTPUTS = 1e-5, 100
+APART: dict[str, Any] = {
+    "fixed": ["*"], "burn_in": 1_000, "shortest_window": 1_000, "num_samples": 1, "spacing": 5_000, "window_size": 1,
+}  # fmt: skip
+"""How each of the many chains runs: the preconditioner is tuned, then frozen for ``spacing`` iterations to one draw."""
+SMOKE_APART: dict[str, Any] = {"burn_in": 20, "spacing": 20}
+
+
+def run_gaussianity(options: Options) -> None:
+    """Rows, table, figure."""
+    options = options.with_usual("paper")
+    store = Store(options.folder, "gaussianity", KEY)
+    names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
+    depths = chosen("depth", options.depths, (1, 2, 3, 4, 5), (2,) if options.smoke else (1, 2))
+    try:
+        sweep(store, list(_jobs(options, names, depths)), options.tell, _words)
+    finally:
+        report(options, store)
+
+
+def _jobs(options: Options, names: Sequence[str], depths: Sequence[int]) -> Iterator[Job]:
+    for name in names:
+        for depth in depths:
+            common = {"dataset": name, "depth": depth, "seed": options.seed, **options.how()}
+            members = [{**common, "draws": draws} for draws in (ONE, MANY)]
+            cost = depth * relative_cost(name)
+            yield Job(f"{name} {depth} {options.seed} {options.how()}", members, partial(work, options), cost)
+
+
+def work(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+    """A chain as in the paper, then many from its draws."""
+    first = members[0]
+    data = options.table(first["dataset"])
+    X, y = data.X.to_numpy(float), data.y.to_numpy()
+    train, _ = parts(data, X, 0, first["seed"])
+    common: dict[str, Any] = {"seed": first["seed"], "every": options.every, "verbose": options.verbose}
+    settings = {"depth": first["depth"], **first["settings"]}
+    one = fit(X[train], y[train], preset=first["preset"], checkpoint=folder / "one", **common, **settings)
+    by_draws = {member["draws"]: member for member in members}
+    if ONE in by_draws:
+        write(by_draws[ONE], tested(one, first["seed"]))
+    if MANY in by_draws:
+        start = one_draw_a_chain(one)
+        shape = ("depth", "num_inducing", "width")  # that of the start
+        how = {name: value for name, value in settings.items() if name not in shape}
+        how |= {**APART, **(SMOKE_APART if options.smoke else {}), "num_chains": start.posterior.draws[0]}
+        many = fit(X[train], y[train], preset=first["preset"], init=start, checkpoint=folder / "many", **common, **how)
+        write(by_draws[MANY], tested(many, first["seed"]))
+
+
+def one_draw_a_chain(model: FittedModel) -> FittedModel:
+    """The draws of one chain as one draw each of many."""
+    posterior = model.posterior
+    assert isinstance(posterior, SharedTheta)
+    swapped = jax.tree.map(lambda x: x.reshape(-1, 1, *x.shape[2:]), (posterior.samples, posterior.noise))
+    return dataclasses.replace(model, posterior=SharedTheta(posterior.model, *swapped))
+
+
+def inducing_outputs(posterior: SharedTheta) -> np.ndarray:
+    """u = L_ZZ v of all layers, (draw, output), the draws of all chains one after the other."""
+    parts = []
+    for factor, v in zip(posterior.model.factors(), posterior.samples, strict=True):
+        inverse, outputs = np.asarray(factor.inverse, np.float64), np.asarray(v, np.float64)
+        flat = outputs.reshape(-1, *outputs.shape[2:])
+        parts.append(np.linalg.solve(inverse, flat).reshape(len(flat), -1))
+    return np.concatenate(parts, axis=1)
+
+
+def tested(model: FittedModel, seed: int) -> Row:
+    """p-values of the outputs chosen, and the draws of the one that looks the least Gaussian."""
+    assert isinstance(model.posterior, SharedTheta)
+    u = inducing_outputs(model.posterior)
+    columns = np.random.default_rng([seed, 100]).choice(u.shape[1], min(OUTPUTS, u.shape[1]), replace=False)
+    u = u[:, columns]
+    p = kurtosis_p_values(u)
+    worst = int(np.argmin(p))
+    return {
+        "below_threshold": int(np.sum(p < THRESHOLD)),
+        "outputs": len(p),
+        "smallest_p": float(f"{p[worst]:.3g}"),
+        "autocorrelation": round(float(np.median(autocorrelation(u))), 3) if model.posterior.draws[0] == 1 else None,
+        "p_values": [float(f"{value:.3g}") for value in p],
+        "worst_draws": np.round(_standard(u[:, worst]), 3).tolist(),
+        "seconds": round(model.seconds, 1),
+    }
+
+
+def kurtosis_p_values(draws: np.ndarray) -> np.ndarray:
+    """Of the Anscombe-Glynn test of every column."""
+    from scipy.stats import kurtosistest
+
+    return np.asarray(kurtosistest(draws, axis=0).pvalue)
+
+
+def autocorrelation(draws: np.ndarray) -> np.ndarray:
+    """Of consecutive draws, by column."""
+    centred = draws - np.mean(draws, 0)
+    return np.sum(centred[1:] * centred[:-1], 0) / np.sum(centred**2, 0)
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    return (values - np.mean(values)) / np.std(values)
+
+
+def report(options: Options, store: Store) -> None:
+    """Table, verdict, figure."""
+    rows = options.made_so(store.rows())
+    if not rows:
+        return
+    rows.sort(key=lambda row: (SETS.index(row["dataset"]), row["depth"], row["draws"] != ONE))
+    lines = []
+    for row in rows:
+        correlation = "" if row["autocorrelation"] is None else f"{row['autocorrelation']:.2f}"
+        rejected = f"{row['below_threshold']}/{row['outputs']}"
+        drawn = [row["dataset"], row["depth"], row["draws"], len(row["worst_draws"])]
+        lines.append([*drawn, rejected, f"{row['smallest_p']:.1e}", correlation])
+    header = ["set", "depth", "draws from", "draws", f"p < {THRESHOLD:.0e}", "smallest p", "autocorrelation"]
+    parts = [
+        "# Is the posterior Gaussian?\n",
+        "Kurtosis test on inducing outputs chosen at random. At depth 1 the posterior is Gaussian exactly, so what is "
+        "rejected there is rejected falsely. Autocorrelation: of consecutive draws, median over the outputs.\n",
+        table(header, lines),
+        *[f"- {sentence}\n" for sentence in verdict(rows)],
+    ]
+    options.stem("gaussianity").with_suffix(".md").write_text("\n".join(parts))
+    figures.save(figures.gaussianity(rows, THRESHOLD), options.stem("gaussianity"))
+
+
+def verdict(rows: Sequence[Row]) -> list[str]:
+    """How many sets are rejected by each test, in words."""
+    said = []
+    for draws in (ONE, MANY):
+        for depth in sorted({row["depth"] for row in rows}):
+            some = [row for row in rows if (row["draws"], row["depth"]) == (draws, depth)]
+            if some:
+                rejected = [row["dataset"] for row in some if row["below_threshold"]]
+                named = f": {', '.join(rejected)}" if rejected else ""
+                falsely = ", falsely" if depth == 1 and rejected else ""
+                said.append(f"Depth {depth}, {draws}: {len(rejected)} of {len(some)} sets rejected{falsely}{named}.")
+    return said
+
+
+def _words(row: Row) -> str:
+    name = f"{row['dataset']}, depth {row['depth']}, {row['draws']}"
+    return f"{name}: {row['below_threshold']} of {row['outputs']} below {THRESHOLD:.0e}"

@@ -1,0 +1,92 @@
+"""The command ``deepwell reproduce``."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepwell.data.errors import InputError
+from deepwell.interfaces.console import chosen_settings, on_device, plain_errors
+
+ALL = "all"
+
+
+def reproduce(
+    study: Annotated[str, typer.Argument(help="uci, toy, gaussianity, mcem, runtime, mnist, cep or all.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and figures; results if not given.")] = None,
+    datasets: Annotated[list[str] | None, typer.Option(help="Sets to run, e.g. boston,energy.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Methods by the paper's names, e.g. 'SGP,SGHMC DGP'.")
+    ] = None,
+    depths: Annotated[list[str] | None, typer.Option(help="Numbers of layers, e.g. 2,3 or 2-5.")] = None,
+    splits: Annotated[list[str] | None, typer.Option(help="Splits, e.g. 0-4.")] = None,
+    preset: Annotated[str | None, typer.Option(help="paper if not given; mnist, cep and toy have their own.")] = None,
+    others: Annotated[
+        list[str] | None, typer.Option("--set", help="Any other setting, e.g. --set burn_in=2000.")
+    ] = None,
+    group_size: Annotated[
+        int | None, typer.Option(help="Splits that run as one program; 10 on a GPU, 1 on a CPU if not given.")
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny, on made-up data: does it run?")] = False,
+    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Run a study of the paper: rows, a table with the paper's figures beside ours, a figure.
+
+    Rows that are there are not run again, a run that was killed goes on, and several processes may share a folder.
+    """
+    from deepwell.experiments.options import Options
+    from deepwell.experiments.reproducing import STUDIES
+    from deepwell.interfaces.fitting import checked_seed
+
+    with plain_errors(), on_device(device):
+        if study != ALL and study not in STUDIES:
+            raise InputError(f"unknown study {study!r}: choose from {', '.join((*STUDIES, ALL))}")
+        narrowed = {"--datasets": datasets, "--methods": methods, "--depths": depths, "--splits": splits}
+        for name, value in narrowed.items():
+            if study == ALL and value:
+                raise InputError(f"{name} is for one study, not for all of them")
+        if group_size is not None and group_size < 1:
+            raise InputError(f"--group-size {group_size} must be 1 or more")
+        options = Options(
+            folder=out or (Path("results") / "smoke" if smoke else Path("results")),
+            datasets=_words(datasets), methods=_words(methods), depths=_numbers("--depths", depths),
+            splits=_numbers("--splits", splits), preset=preset, seed=checked_seed(seed), group_size=group_size,
+            every=every, smoke=smoke, verbose=sys.stderr.isatty() and not quiet, settings=chosen_settings(others),
+            tell=(lambda line: None) if quiet else typer.echo,
+        )  # fmt: skip
+        failed = []
+        for name in STUDIES if study == ALL else [study]:
+            try:
+                STUDIES[name](options)
+            except KeyboardInterrupt as interrupted:
+                typer.echo("deepwell: interrupted; the same command goes on from here", err=True)
+                raise typer.Exit(128 + getattr(interrupted, "signal", signal.SIGINT)) from None
+            except InputError as error:
+                if study != ALL:
+                    raise
+                failed.append(f"{name}: {error}")
+        if failed:
+            raise InputError("; ".join(failed))
+        typer.echo(f"rows, tables and figures: {options.folder}")
+
+
+def _words(values: Sequence[str] | None) -> list[str] | None:
+    """Of an option that is repeated, or given once with commas."""
+    return [word.strip() for value in values for word in value.split(",")] if values else None
+
+
+def _numbers(option: str, values: Sequence[str] | None) -> list[int] | None:
+    """Numbers and ranges: 0-4,7."""
+    found: list[int] = []
+    for word in _words(values) or []:
+        first, _, last = word.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise InputError(f"{option} {word} must be a number or a range, such as 3 or 0-9")
+        found.extend(range(int(first), int(last or first) + 1))
+    return sorted(set(found)) or None

@@ -1,0 +1,191 @@
+"""``deepwell reproduce``: every study runs, small; a sweep that is killed goes on; rows are those of ``evaluate``."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deepwell.cli import app
+from deepwell.experiments import study_curves, study_toy
+from deepwell.experiments import study_gaussianity as gaussianity
+from deepwell.experiments import toy_problem as toy
+from deepwell.experiments.evaluate import evaluate
+from deepwell.experiments.made import made_table
+from deepwell.experiments.options import SMOKE, Options
+from deepwell.experiments.reproducing import STUDIES
+from deepwell.experiments.results import Store
+from deepwell.experiments.small_problems import shallow
+from deepwell.experiments.study_curves import looks
+from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
+from deepwell.inference.posteriors import shared_theta
+
+WITHOUT = "import sys; sys.modules.update(sklearn=None, arviz=None, blackjax=None); "
+COMMAND = [sys.executable, "-c", WITHOUT + "from deepwell.cli import main; main()", "reproduce"]
+"""Studies need none of these packages."""
+KEYS = {"dataset", "method", "depth", "split", "seed", "test_log_likelihood", "rmse", "crps", "coverage_95", "seconds",
+        "device", "versions", "commit", "data"}  # fmt: skip
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_everything_runs_small_and_a_second_time_has_nothing_to_do(tmp_path):
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["reproduce", "all", "--smoke", "--out", str(tmp_path), "--quiet"])
+        assert result.exit_code == 0, result.output
+        for study in STUDIES:
+            for ending in ("jsonl", "md", "png", "svg"):
+                assert (tmp_path / f"{study}.{ending}").stat().st_size > 100
+        written = {study: (tmp_path / f"{study}.jsonl").read_bytes() for study in STUDIES}
+    assert {study: (tmp_path / f"{study}.jsonl").read_bytes() for study in STUDIES} == written
+    assert set(rows_of(tmp_path / "uci.jsonl")[0]) >= KEYS
+    assert "-0.552" in (tmp_path / "uci.md").read_text()
+
+
+def test_rows_are_those_of_evaluate(tmp_path):
+    """The same splits, seeds and scores, whether the splits run one by one or as one program."""
+    options = {"datasets": ["energy"], "methods": ["SGHMC DGP 2"], "splits": [1, 2], "smoke": True}
+    for size in (1, 2):
+        run_uci(Options(tmp_path / str(size), group_size=size, **options))
+    data = made_table("energy")
+    oracle = evaluate(data.X, data.y, [1, 2], preset="paper", depth=2, **SMOKE)["splits"]
+    for size in (1, 2):
+        for ours, theirs in zip(rows_of(tmp_path / str(size) / "uci.jsonl"), oracle, strict=True):
+            assert (ours["split"], ours["together"]) == (theirs["split"], size)
+            for score in ("test_log_likelihood", "rmse", "crps"):
+                assert ours[score] == pytest.approx(theirs[score], rel=0.02)
+
+
+def test_a_sweep_that_is_killed_and_shared_loses_and_doubles_nothing(tmp_path):
+    """kill -9, then Ctrl-C, then two processes at once, then the same command with nothing left to do."""
+    command = [*COMMAND, "uci", "--smoke", "--out", str(tmp_path), "--datasets", "boston,energy,concrete", "--methods",
+               "SGP", "--splits", "0-9", "--set", "burn_in=1500"]  # fmt: skip
+    path = tmp_path / "uci.jsonl"
+
+    def until(count):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < count):
+            time.sleep(0.01)
+        return process
+
+    killed = until(2)
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    first = path.read_bytes()
+    interrupted = until(first.count(b"\n") + 2)
+    interrupted.send_signal(signal.SIGINT)
+    assert "the same command goes on from here" in interrupted.communicate()[1]
+    assert interrupted.returncode == 130
+    second = path.read_bytes()
+    assert second.startswith(first[: first.rfind(b"\n") + 1])
+    assert second.count(b"\n") < 30
+    together = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait() for process in together] == [0, 0]
+    assert path.read_bytes().startswith(second)
+    keys = [(row["dataset"], row["split"]) for row in rows_of(path)]
+    assert sorted(keys) == [(name, split) for name in ("boston", "concrete", "energy") for split in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nonsense"], "unknown study 'nonsense': choose from toy, uci"),
+        (["uci", "--datasets", "moon"], "unknown data set 'moon': choose from boston"),
+        (["uci", "--methods", "magic"], "unknown method 'magic'"),
+        (["uci", "--methods", "SGP", "--depths", "2-3"], "none of SGP has a depth of 2, 3"),
+        (["uci", "--splits", "1-x"], "--splits 1-x must be a number or a range"),
+        (["all", "--datasets", "boston"], "--datasets is for one study"),
+        (["mnist"], "set DEEPWELL_DATA to a folder"),
+    ],
+)
+def test_bad_requests_end_in_one_sentence(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.delenv("DEEPWELL_DATA", raising=False)
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_methods_are_named_as_in_the_paper_and_chosen_by_family(tmp_path):
+    assert METHODS["Dec DGP 3"].settings == {"inference": "dsvi-decoupled", "depth": 3}
+    assert chosen_methods(Options(tmp_path, methods=["DGP", "BNN"], depths=[2, 3])) == ["BNN", "DGP 2", "DGP 3"]
+    assert chosen_methods(Options(tmp_path, methods=["SGHMC DGP 2"])) == ["SGHMC DGP 2"]
+    assert chosen_methods(Options(tmp_path, depths=[1])) == ["BNN", "SGP", "Dec SGP"]
+
+
+def test_the_seven_points_have_two_explanations_of_one_height():
+    """They are mirror images, and the next maximum is far below."""
+    found = study_toy.modes_first(0.01)
+    assert found.log_joint[0] == pytest.approx(found.log_joint[1], abs=0.01)
+    assert found.log_joint[2] < found.log_joint[1] - 3
+    np.testing.assert_allclose(found.hidden[0], -found.hidden[1, ::-1], atol=0.02)
+    assert np.max(np.abs(found.hidden[0] - found.hidden[1])) > 1
+    np.testing.assert_allclose(toy.shares(found.hidden[[0, 0, 0, 1]], found.hidden[:2]), [0.75, 0.25])
+
+
+def test_the_toys_model_is_the_one_that_fit_makes():
+    model = study_toy.fitted({"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "settings": study_toy.SMOKE}, None)
+    ours, theirs = toy.toy_model(0.01), model.posterior.model
+    for a, b in zip(ours.factors(), theirs.factors(), strict=True):
+        np.testing.assert_allclose(a.inverse, b.inverse, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(ours.likelihood.log_noise_variance, theirs.likelihood.log_noise_variance, rtol=1e-5)
+
+
+def test_the_verdict_on_four_chains_names_the_modes():
+    found = study_toy.four_chains(study_toy.VERDICT_NOISE, study_toy.VERDICT_SEED, num_samples=100)
+    assert len(found.modes) == 2
+    assert "in another mode" in str(found) or "the chains are in 2 modes" in str(found)
+
+
+def test_draws_of_q_have_its_moments():
+    member = {"method": "DSVI", "noise_variance": 0.02, "seed": 0, "settings": {"burn_in": 300, "num_samples": 4000}}
+    model = study_toy.fitted(member, None)
+    drawn = study_toy.as_samples(model).posterior.samples
+    for q, v in zip(model.posterior.belief, drawn, strict=True):
+        C = np.asarray(q.cholesky())[0]
+        spread = np.sqrt(np.diag(C @ C.T))
+        np.testing.assert_allclose(np.mean(v[0, ..., 0], 0), q.mean[:, 0], atol=6 * np.max(spread) / np.sqrt(4000))
+        np.testing.assert_allclose(np.cov(v[0, ..., 0].T), C @ C.T, atol=0.15 * np.max(spread) ** 2)
+
+
+def test_inducing_outputs_are_coloured_by_the_kernel():
+    """u = L v with L L' = K_ZZ, against numpy's Cholesky factor."""
+    model = shallow(np.linspace(-1, 1, 5)[:, None], jitter=1e-4)
+    v = np.random.default_rng(0).standard_normal((1, 3, 5)).astype(np.float32)
+    u = gaussianity.inducing_outputs(shared_theta(jax.random.key(0), model, v))
+    K = np.asarray(model.layers[0].gram(), np.float64)
+    L = np.linalg.cholesky(K + 1e-4 * np.mean(np.diag(K)) * np.eye(5))
+    np.testing.assert_allclose(u, v[0] @ L.T, atol=1e-3)
+
+
+def test_correlated_gaussian_draws_fail_the_kurtosis_test_and_independent_ones_pass():
+    """The paper's test on a chain that is Gaussian by construction; lag-one correlation 0.97."""
+    rng, rho = np.random.default_rng(0), 0.97
+    chain = np.zeros((400, 100))
+    for i in range(1, 400):
+        chain[i] = rho * chain[i - 1] + np.sqrt(1 - rho**2) * rng.standard_normal(100)
+    assert np.median(gaussianity.autocorrelation(chain[200:])) == pytest.approx(rho, abs=0.06)
+    assert np.sum(gaussianity.kurtosis_p_values(chain[200:]) < gaussianity.THRESHOLD) >= 3
+    assert np.min(gaussianity.kurtosis_p_values(rng.standard_normal((200, 100)))) > gaussianity.THRESHOLD
+
+
+def test_looks_fall_on_ends_of_chunks():
+    assert looks(20_000) == list(range(1_000, 20_001, 1_000))
+    assert looks(6_000) == list(range(500, 6_001, 500))
+    assert looks(20) == [20]
+
+
+def test_the_clock_of_a_curve_goes_on_at_the_pace_of_its_rows(tmp_path):
+    store = Store(tmp_path, "mcem", study_curves.KEY)
+    run = {"dataset": "kin8nm", "depth": 2, "method": "MCEM", "split": 0, "seed": 0}
+    assert study_curves._pace_before(store, run) is None
+    for iteration, seconds in ((500, 5.0), (1000, 10.0), (1500, 18.0)):
+        store.append({**run, "iteration": iteration, "seconds": seconds})
+        store.append({**run, "method": "naive", "iteration": iteration, "seconds": 1.0})
+    assert study_curves._pace_before(store, {**run, "iteration": 2000}) == pytest.approx(0.01)

@@ -1,0 +1,180 @@
+"""Rows of studies: whole, once, and shared by processes; ours beside the paper's."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from deepwell.data.splits import split_by_group
+from deepwell.experiments.compare import Summary, average_ranks, beside_the_paper, summarise, z_value
+from deepwell.experiments.provenance import commit, data_hash
+from deepwell.experiments.published import Figure, published, published_figure
+from deepwell.experiments.results import Store
+from deepwell.experiments.study_uci import METHODS, SETS
+from deepwell.experiments.sweeping import Job, sweep
+from deepwell.interfaces.locks import claimed
+
+
+def row(split, score=0.0):
+    return {"dataset": "energy", "split": split, "score": score}
+
+
+def store(folder):
+    return Store(folder, "uci", ("dataset", "split"))
+
+
+def test_rows_are_written_once_and_read_back(tmp_path):
+    rows = store(tmp_path)
+    assert rows.rows() == []
+    assert rows.append(row(0, 1.5))
+    assert not rows.append(row(0, 2.5))
+    assert rows.append(row(1))
+    assert store(tmp_path).rows() == [row(0, 1.5), row(1)]
+    assert rows.finished() == {('"energy"', "0"), ('"energy"', "1")}
+
+
+@pytest.mark.parametrize(("tail", "kept"), [(b'{"dataset": "energy", "spl', 1), (json.dumps(row(7)).encode(), 2)])
+def test_a_torn_last_line_is_no_row_and_does_no_harm(tmp_path, tail, kept):
+    """A row that lacks nothing but the end of its line is whole."""
+    rows = store(tmp_path)
+    rows.append(row(0))
+    with rows.path.open("ab") as file:
+        file.write(tail)
+    assert len(rows.rows()) == kept
+    rows.append(row(1))
+    assert [r["split"] for r in rows.rows()] == ([0, 1] if kept == 1 else [0, 7, 1])
+    assert all(json.loads(line) for line in rows.path.read_text().splitlines())
+
+
+def test_many_processes_write_whole_lines(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from deepwell.experiments.results import Store\n"
+        "store = Store(Path(sys.argv[1]), 'uci', ('split',))\n"
+        "for i in range(40): store.append({'split': i, 'by': int(sys.argv[2]), 'long': 'x' * 5000})\n"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(i)]) for i in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    lines = [json.loads(line) for line in (tmp_path / "uci.jsonl").read_text().splitlines()]
+    assert sorted(line["split"] for line in lines) == list(range(40))
+
+
+def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "import sys, pathlib\nfrom deepwell.interfaces.locks import claimed\n"
+         "with claimed(pathlib.Path(sys.argv[1])) as mine: print(mine, flush=True); sys.stdin.read()",
+         str(tmp_path / "claim")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert holder.stdout.readline() == "True\n"
+    with claimed(tmp_path / "claim") as mine:
+        assert not mine
+    holder.kill()
+    holder.wait()
+    with claimed(tmp_path / "claim") as mine:
+        assert mine
+
+
+def test_a_job_that_fell_goes_on_with_its_members_and_doubles_nothing(tmp_path):
+    """The group that a checkpoint belongs to is the one that was begun, not what is left of it."""
+    rows, seen = store(tmp_path), []
+
+    def work(members, folder, write):
+        seen.append([member["split"] for member in members])
+        write(members[0], {"score": 0.0})
+        if len(seen) == 1:
+            raise RuntimeError("the process died here")
+        for member in members[1:]:
+            write(member, {"score": 1.0})
+
+    def another(split):
+        return {"dataset": "energy", "split": split}
+
+    said = []
+    job = Job("group", [another(0), another(1), another(2)], work)
+    with pytest.raises(RuntimeError):
+        sweep(rows, [job], said.append, str)
+    assert [r["split"] for r in rows.rows()] == [0]
+    sweep(rows, [job], said.append, str)
+    assert seen == [[0, 1, 2], [0, 1, 2]]
+    assert [(r["split"], r["score"]) for r in rows.rows()] == [(0, 0.0), (1, 1.0), (2, 1.0)]
+    sweep(rows, [job], said.append, str)
+    assert len(seen) == 2
+    assert said[-1] == "uci: 3 of 3 rows are there already"
+    assert "[3/3]" in said[-2]
+    assert not [path for path in rows.hidden.iterdir() if path.is_dir()]
+
+
+def test_a_job_in_other_hands_is_left_alone(tmp_path):
+    rows = store(tmp_path)
+
+    def work(members, folder, write):
+        again = sweep(rows, [job], lambda line: None, str)
+        assert again == [job]
+        write(members[0], {"score": 0.0})
+
+    job = Job("group", [{"dataset": "energy", "split": 0}], work)
+    assert sweep(rows, [job], lambda line: None, str) == []
+    assert len(rows.rows()) == 1
+
+
+def test_z_is_the_distance_in_standard_errors_of_both_means():
+    assert z_value(-0.5, 10, Figure(-0.6, 0.1)) == pytest.approx(0.1 / (0.1 * np.sqrt(0.2)))
+    assert z_value(1.0, 5, Figure(2.0, 0.5)) == pytest.approx(-1 / (0.5 * np.sqrt(0.3)))
+    assert z_value(1.0, 5, Figure(2.0)) is None
+    assert z_value(1.0, 5, None) is None
+
+
+def test_ranks_count_sets_that_all_methods_have():
+    def cell(mean):
+        return Summary(mean, 0.1, 10)
+
+    cells = {("a", "x"): cell(1.0), ("a", "y"): cell(2.0), ("b", "x"): cell(3.0), ("b", "y"): cell(1.0)}
+    cells |= {("c", "x"): cell(0.0), ("c", "y"): cell(9.0), ("a", "seldom"): cell(5.0), ("d", "x"): cell(1.0)}
+    assert average_ranks({key: c for key, c in cells.items() if key[1] != "seldom"}) == (
+        {"x": pytest.approx(5 / 3), "y": pytest.approx(4 / 3)},
+        ["a", "b", "c"],
+    )
+    assert average_ranks(cells) == ({"seldom": 1.0, "x": 3.0, "y": 2.0}, ["a"])
+    assert average_ranks({("a", "x"): cell(1.0), ("b", "y"): cell(1.0), ("b", "x"): cell(0.0)})[1] == ["b"]
+
+
+def test_the_table_shows_the_paper_and_marks_what_falls_short():
+    rows = [
+        {"dataset": "energy", "method": "SGHMC DGP 2", "test_log_likelihood": value, "seconds": 3.0}
+        for value in (-1.0, -1.2)
+    ]
+    found = beside_the_paper(rows, {"test_log_likelihood": "{:.2f}".format}, "test_log_likelihood", str)
+    z = (-1.1 + 0.552) / (0.189 * np.sqrt(1 / 2 + 1 / 10))
+    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** | 3 |" in found
+    assert summarise(rows, "rmse") == {}
+
+
+def test_published_figures_are_those_of_the_paper_for_methods_we_know():
+    scores = published()["test_log_likelihood"]
+    assert published_figure("test_log_likelihood", "boston", "SGHMC DGP 2") == Figure(-2.572, 0.303)
+    assert published_figure("accuracy", "mnist", "Dec DGP 3").mean == 0.981
+    assert published_figure("test_log_likelihood", "flights", "SGP") is None
+    assert set(SETS) - {"flights"} <= set(scores)
+    assert {method for name in SETS if name in scores for method in scores[name]} <= set(METHODS)
+    assert "Havasi" in published()["about"]
+
+
+def test_a_split_by_group_keeps_days_together():
+    days = np.random.default_rng(0).integers(0, 50, 1000)
+    train, test = split_by_group(days)
+    assert not set(days[train]) & set(days[test])
+    assert len(set(days[train])) == 40
+    assert sorted([*train, *test]) == list(range(1000))
+    np.testing.assert_array_equal(split_by_group(days)[0], train)
+
+
+def test_where_a_row_comes_from(tmp_path):
+    X, y = np.arange(6.0).reshape(3, 2), np.arange(3.0)
+    assert data_hash(X, y) != data_hash(X, y + 1) != data_hash(X + 1, y + 1)
+    assert data_hash(X, np.array(["a", "b", "c"])) != data_hash(X, np.array(["a", "b", "d"]))
+    inside = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=os.path.dirname(__file__))
+    if inside.returncode == 0:
+        assert inside.stdout.startswith(str(commit()).rstrip("+"))
