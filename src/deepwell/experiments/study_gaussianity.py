@@ -31,6 +31,7 @@ KEY = ("dataset", "depth", "draws", "seed", *HOW)
 THRESHOLD, OUTPUTS = 1e-5, 100
 APART: dict[str, Any] = {
     "fixed": ["*"], "burn_in": 1_000, "shortest_window": 1_000, "num_samples": 1, "spacing": 5_000, "window_size": 1,
+    "sampling_friction": 0.01,
 }  # fmt: skip
 """How each of the many chains runs: the preconditioner is tuned, then frozen for ``spacing`` iterations to one draw."""
 SMOKE_APART: dict[str, Any] = {"burn_in": 20, "spacing": 20}

@@ -26,7 +26,7 @@ X = np.array([-8.0, -3.0, -2.0, 0.0, 2.0, 3.0, 8.0])[:, None]
 Y = np.array([2.0, 1.0, 1.0, -2.0, 1.0, 1.0, 2.0])
 SETTINGS: dict[str, Any] = {
     "depth": 2, "width": 1, "num_inducing": len(X), "hidden_variance": 1.0, "output_variance": 1.0,
-    "objective": "expected", "fixed": ["*"], "step_size": 0.05,
+    "objective": "expected", "fixed": ["*"], "step_size": 0.05, "sampling_friction": 0.05,
 }  # fmt: skip
 """theta stays where it is: kernels of variance and lengthscale 1 in standard units, inducing inputs at the points."""
 CLIMB, POLISH, RATE = 1_500, 150, 0.05
