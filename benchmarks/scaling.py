@@ -66,8 +66,11 @@ def draw(found: dict, path: Path) -> None:
             y = [1e3 * row[phase] for row in values["cost"]]
             label = f"{phase}, exponent {values['exponent'][phase]:.2f}"
             axes.loglog(values["x"], y, "o-", color=colour, label=label)
+        axes.set_xticks(values["x"], [f"{x:,}" for x in values["x"]])
+        axes.set_xticks([], minor=True)
         axes.set_xlabel(NAMES[name])
-        axes.legend(frameon=False, fontsize="small")
+        axes.legend(frameon=False, fontsize="small", loc="upper left")
+    panels[0].set_ylim(top=1_000.0)
     panels[0].set_ylabel("milliseconds an iteration")
     figure.savefig(path, dpi=110)
 

@@ -13,8 +13,8 @@ from deepwell.interfaces.fitting import fit
 from deepwell.interfaces.report import Held, write_report
 from deepwell.predict.metrics import scores
 
-DIABETES: dict[str, Any] = {"depth": 2, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
-STEP: dict[str, Any] = {"depth": 2, "num_inducing": 30, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
+DIABETES: dict[str, Any] = {"depth": 2, "burn_in": 6_000, "num_samples": 200, "spacing": 50}
+STEP: dict[str, Any] = {"depth": 2, "num_inducing": 20, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
 
 
 def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:

@@ -142,6 +142,7 @@ def trace(axes: Any, points: Sequence[tuple[int, float]]) -> None:
     axes.plot(iterations, values, color=BLUE, linewidth=1)
     settled = values[len(values) // 4 :]
     axes.set_ylim(np.min(settled) - 0.1 * np.ptp(settled) - 1e-3, np.max(settled) + 0.1 * np.ptp(settled) + 1e-3)
+    axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel("iteration")
     axes.set_ylabel("log-likelihood of a training row")
 
