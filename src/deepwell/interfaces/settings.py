@@ -62,7 +62,7 @@ class Settings:
     """Iterations before sampling; all iterations of dsvi."""
     num_samples: int = 100
     """Posterior samples kept of each chain."""
-    spacing: int = 50
+    spacing: int = 100
     """Iterations from one sample to the next."""
     batch_size: int = 1_000
     """Rows of a minibatch; all rows if there are no more."""
