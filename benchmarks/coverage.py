@@ -1,7 +1,7 @@
 """Do intervals hold what they say? Coverage of 90 % and 95 % intervals on UCI sets, raw and after conformal adjustment.
 
-    DEEPWELL_DATA=folder python benchmarks/coverage.py --out coverage.jsonl
-    DEEPWELL_DATA=folder python benchmarks/coverage.py --out coverage.jsonl --summary
+    DEEPWELL_DATA=folder python benchmarks/coverage.py
+    DEEPWELL_DATA=folder python benchmarks/coverage.py --summary
 
 Of each split's training rows a fifth is kept out of the fit for the adjustment; both kinds of intervals are those of
 the same model, on the same test rows. One JSON line a set and split; run again, it goes on where it stopped.
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import append_row, missing, read_rows
 
 from deepwell import __version__, fit
 from deepwell.data import load, split_rows
+from deepwell.experiments.results import Store
 from deepwell.predict.metrics import scores
 
 SETS = ("energy", "concrete", "kin8nm", "power")
@@ -59,17 +59,19 @@ def _share(values: list[float]) -> str:
 def main() -> None:
     """Measure what is missing, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder")
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--splits", nargs="+", type=int, default=range(5))
     parser.add_argument("--preset", default="default")
     parser.add_argument("--summary", action="store_true")
     chosen = parser.parse_args()
+    store = Store(chosen.out, "coverage", ("set", "split", "preset"))
     if not chosen.summary:
         wanted = [{"set": s, "split": i, "preset": chosen.preset} for s in chosen.sets for i in chosen.splits]
-        for key in missing(chosen.out, wanted):
-            append_row(chosen.out, key | measured(key["set"], key["split"], key["preset"]))
-    print(summary([row for row in read_rows(chosen.out) if row["preset"] == chosen.preset]))
+        for key in wanted:
+            if store.key(key) not in store.finished():
+                store.append(key | measured(key["set"], key["split"], key["preset"]))
+    print(summary([row for row in store.rows() if row["preset"] == chosen.preset]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Do four chains agree? R-hat of function values at held-out rows, for preset ``default`` and for what may help.
 
-    DEEPWELL_DATA=folder python benchmarks/mixing.py --out mixing.jsonl --splits 100 101            # to choose
-    DEEPWELL_DATA=folder python benchmarks/mixing.py --out mixing.jsonl --splits 0 1 2 --only default "spacing 200"
+    DEEPWELL_DATA=folder python benchmarks/mixing.py --splits 100 101            # to choose
+    DEEPWELL_DATA=folder python benchmarks/mixing.py --splits 0 1 2 --only default "spacing 200"
 
 One JSON line a variant and split; run again, it goes on where it stopped. Ends with a Markdown table of medians.
 """
@@ -11,21 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import append_row, missing, read_rows
 
 from deepwell import __version__, fit
 from deepwell.data import load, split_rows
+from deepwell.experiments.results import Store
 from deepwell.predict.metrics import scores
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
+    "sampling friction 0.05, spacing 50": {"sampling_friction": 0.05, "spacing": 50},
+    "sampling friction 0.05": {"sampling_friction": 0.05},
+    "spacing 50": {"spacing": 50},
     "spacing 200": {"spacing": 200},
-    "400 samples": {"num_samples": 400},
-    "burn-in 20,000": {"burn_in": 20_000},
-    "burn-in 20,000, spacing 200": {"burn_in": 20_000, "spacing": 200},
     "step 0.04": {"step_size": 0.04},
     "friction 0.01": {"friction": 0.01},
-    "friction 0.01, spacing 200": {"friction": 0.01, "spacing": 200},
     "sghmc-bayes": {"inference": "sghmc-bayes"},
 }
 SHOWN = ("below_1.05", "r_hat_median", "r_hat_95", "r_hat_worst", "effective", "test_log_likelihood", "rmse", "seconds")
@@ -70,7 +69,7 @@ def summary(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Measure what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder")
     parser.add_argument("--set", default="concrete")
     parser.add_argument("--splits", nargs="+", type=int, required=True)
     parser.add_argument("--only", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
@@ -79,12 +78,12 @@ def main() -> None:
     chosen = parser.parse_args()
     same = {"set": chosen.set, "preset": chosen.preset, "chains": chosen.chains}
     wanted = [{**same, "variant": variant, "split": split} for variant in chosen.only for split in chosen.splits]
-    for key in missing(chosen.out, wanted):
-        row = measured(key["set"], key["split"], key["variant"], key["preset"], key["chains"])
-        append_row(chosen.out, key | row)
-    print(
-        summary([row for row in read_rows(chosen.out) if row["split"] in chosen.splits and same.items() <= row.items()])
-    )
+    store = Store(chosen.out, "mixing", ("set", "preset", "chains", "variant", "split"))
+    for key in wanted:
+        if store.key(key) not in store.finished():
+            row = measured(key["set"], key["split"], key["variant"], key["preset"], key["chains"])
+            store.append(key | row)
+    print(summary([row for row in store.rows() if row["split"] in chosen.splits and same.items() <= row.items()]))
 
 
 if __name__ == "__main__":

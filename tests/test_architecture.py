@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "deepwell"
-ROOMS = ["data", "model", "inference", "predict", "interfaces", "experiments", "reproduce", "cli"]
+ROOMS = ["data", "model", "inference", "predict", "interfaces", "experiments", "commands", "cli"]
 HEAVY = {"optax", "scipy", "pandas", "sklearn", "matplotlib", "rich", "typer", "safetensors"}
 
 
