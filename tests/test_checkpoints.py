@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -84,6 +85,19 @@ def test_a_run_with_refused_steps_resumes_too(tmp_path):
 def start(tmp_path):
     with pytest.raises(Crash):
         deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[crash_at(750)], **QUICK)
+
+
+def test_the_seconds_before_a_checkpoint_count(tmp_path):
+    def slow_to_the_end(event):
+        time.sleep(0.2)
+        if event.done >= 750:
+            raise Crash
+
+    with pytest.raises(Crash):
+        deepwell.fit(*table(40), checkpoint=tmp_path, every=0, callbacks=[slow_to_the_end], **QUICK)
+    started = time.perf_counter()
+    resumed = deepwell.fit(*table(40), checkpoint=tmp_path, **QUICK)
+    assert resumed.seconds > time.perf_counter() - started + 0.4  # two chunks at least were before the checkpoint
 
 
 def test_what_differs_from_the_checkpoint_is_named(tmp_path):

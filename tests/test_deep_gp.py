@@ -142,7 +142,7 @@ def test_every_row_is_equally_likely_in_a_minibatch_and_padding_never():
     assert all(len(np.unique(run)) == 3 for run in np.asarray(index)[:100])
     assert np.all(weight == 1)
     _, weight = minibatch(keys[0], rows.X, rows.num_data, None)
-    np.testing.assert_array_equal(weight, [1.0] * 11 + [0.0] * 21)
+    np.testing.assert_array_equal(weight, [1.0] * 11 + [0.0] * 24)
 
 
 def test_gaussian_likelihood_answers_equal_integration_and_scipy():

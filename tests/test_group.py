@@ -50,6 +50,8 @@ def test_a_group_that_was_interrupted_goes_on_and_ends_the_same(tmp_path, monkey
     assert interrupted.value.model is None
     with pytest.raises(InputError, match="seed was 6 and is now 7"):
         fit_group(tables, [5, 7], checkpoint=tmp_path / "c", **long)
+    with pytest.raises(InputError, match="only one of the two has a table 2"):
+        fit_group([*tables, tables[0]], [5, 6, 7], checkpoint=tmp_path / "c", **long)
     found = []
     restore = Checkpoints.restore
     monkeypatch.setattr(Checkpoints, "restore", lambda *args: found.append(restore(*args)) or found[-1])
@@ -78,3 +80,9 @@ def test_a_look_between_chunks_shows_the_model_of_a_shorter_fit_and_changes_noth
     np.testing.assert_array_equal(looked_at.predict(X), seen[500].predict(X))
     np.testing.assert_allclose(seen[250].predict(X), short.predict(X), atol=1e-4)
     assert np.max(np.abs(seen[250].predict(X) - alone.predict(X))) > 1e-3
+
+
+@pytest.mark.parametrize("settings", [{"inference": "nuts"}, {"dsvi_start": 10}])
+def test_where_no_model_can_be_made_midway_a_look_is_refused_at_once(settings):
+    with pytest.raises(InputError, match="look cannot be had"):
+        deepwell.fit(*table(40), look=lambda iteration, model_now: None, **{**SHORT, **settings})

@@ -28,12 +28,13 @@ def padded_length(rows: int) -> int:
 def to_rows(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, batch_size: int | None) -> Rows:
     """Shuffle once (minibatches are contiguous runs of the shuffled rows), repeat the beginning, pad, move to the
     device."""
-    order = rng.permutation(len(X))
-    repeated = np.concatenate([order, order[:batch_size]]) if batch_size is not None else order
-    padding = ((0, padded_length(len(repeated)) - len(repeated)), (0, 0))
+    order, length = rng.permutation(len(X)), padded_length(len(X))
+    if batch_size is not None:
+        order, length = np.concatenate([order, order[:batch_size]]), length + batch_size
+    padding = ((0, length - len(order)), (0, 0))
     return Rows(
-        jnp.asarray(np.pad(X[repeated], padding), float),
-        jnp.asarray(np.pad(y[repeated], padding), float),
+        jnp.asarray(np.pad(X[order], padding), float),
+        jnp.asarray(np.pad(y[order], padding), float),
         jnp.asarray(len(X), jnp.int32),
     )
 

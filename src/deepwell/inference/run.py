@@ -5,6 +5,7 @@ the state, keys are folded from the iteration's number, and chunks have fixed en
 """
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -33,11 +34,12 @@ Template = Callable[[int], PyTree]
 
 
 class Place(NamedTuple):
-    """How far a run has come: the phase, its iterations done, and the trace so far."""
+    """How far a run has come: the phase, its iterations done, the trace so far, and the seconds it has taken."""
 
     phase: int
     done: int
     trace: Trace
+    seconds: float = 0.0
 
 
 class Keeper(NamedTuple):
@@ -54,11 +56,13 @@ class Keeper(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The posterior, (iteration, mean training log-likelihood) after every chunk, and the troubles met."""
+    """The posterior, (iteration, mean training log-likelihood) after every chunk, the troubles met, and the seconds
+    before the checkpoint that the run went on from."""
 
     posterior: Posterior
     trace: list[tuple[int, float]]
     troubles: Troubles
+    earlier_seconds: float
 
 
 class Stopped(Exception):  # noqa: N818
@@ -73,8 +77,7 @@ def run(
     key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, keeper: Keeper | None = None
 ) -> Result:
     """One problem."""
-    posterior, troubles, trace = _run(key, problem, rows, config, progress, keeper, grouped=False)
-    return _result(posterior, troubles, trace)
+    return _result(*_run(key, problem, rows, config, progress, keeper, grouped=False))
 
 
 def run_group(
@@ -84,11 +87,11 @@ def run_group(
 
     A group that is stopped is worth nothing by then.
     """
-    posteriors, troubles, trace = _run(keys, problem, rows, config, progress, keeper, grouped=True)
+    posteriors, troubles, place = _run(keys, problem, rows, config, progress, keeper, grouped=True)
 
     def member(i: int) -> Result:
         own, met = jax.tree.map(lambda x: x[i], (posteriors, troubles))
-        return _result(own, met, [(done, fits[i]) for done, fits in trace])
+        return _result(own, met, place._replace(trace=[(done, fits[i]) for done, fits in place.trace]))
 
     return [member(i) for i in range(len(keys))]
 
@@ -106,12 +109,14 @@ def worth_now(key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, place
         context = problem if last.context is None else _compiled(last.context, False)(config, problem, rows, usable)
         ends = jnp.asarray(0), jnp.asarray(last.iterations)
         drawing = jax.random.fold_in(key, len(phases) - 1)
-        usable, _ = _compiled(last.advance, False, shared=2)(config, drawing, context, rows, usable, *ends)
+        draw = _compiled(last.advance, False, 2, _is_long(last, config, problem, rows))
+        usable, _ = draw(config, drawing, context, rows, usable, *ends)
     return _finished(method, config, jax.random.fold_in(key, len(phases)), problem, usable, place)
 
 
-def _result(posterior: Posterior, troubles: Troubles, trace: Trace) -> Result:
-    return Result(posterior, [(done, float(fit)) for done, fit in trace], jax.device_get(troubles))
+def _result(posterior: Posterior, troubles: Troubles, place: Place) -> Result:
+    trace = [(done, float(fit)) for done, fit in place.trace]
+    return Result(posterior, trace, jax.device_get(troubles), place.seconds)
 
 
 def _run(
@@ -122,7 +127,8 @@ def _run(
     progress: Progress,
     keeper: Keeper | None,
     grouped: bool,
-) -> tuple[Posterior, Troubles, Trace]:
+) -> tuple[Posterior, Troubles, Place]:
+    """The posterior, the troubles, and the place the run began at with the whole trace."""
     method = METHODS[config.method]
     phases = method.phases(config)
     total = sum(phase.iterations for phase in phases)
@@ -135,6 +141,7 @@ def _run(
             lambda number: _template(method, config, key, problem, rows, number, grouped),
         )
         place, restored = (place, None) if found is None else found
+    began = time.monotonic() - place.seconds
     state = _compiled(method.start, grouped)(config, keys[-1], problem, rows) if restored is None else restored
     for number in range(place.phase, len(phases)):
         phase = phases[number]
@@ -149,13 +156,13 @@ def _run(
             place.trace.append((before + end, np.asarray(fit)))
             progress(phase.name, before + end, total, float(np.mean(place.trace[-1][1])))
             if keeper is not None:
-                keeper.keep(Place(number, end, list(place.trace)), state)
+                keeper.keep(Place(number, end, list(place.trace), time.monotonic() - began), state)
                 if keeper.stop():
                     usable = None if grouped or phase.usable is None else phase.usable(config, state, end)
                     worth = None if usable is None else _finished(method, config, keys[-2], problem, usable, place)
                     raise Stopped(worth)
     posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
-    return posterior, troubles, place.trace
+    return posterior, troubles, place
 
 
 def _is_long(phase: Phase, config: Config, problem: Any, rows: Rows) -> bool:
@@ -193,7 +200,7 @@ def _template(
 def _finished(method: Method, config: Config, key: PRNGKeyArray, problem: Any, state: PyTree, place: Place) -> Result:
     """What a run is worth that was stopped early."""
     posterior, troubles = _compiled(method.finish, False)(config, key, problem, state)
-    return _result(posterior, troubles, place.trace)
+    return _result(posterior, troubles, place)
 
 
 @functools.cache

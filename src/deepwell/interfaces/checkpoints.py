@@ -66,7 +66,10 @@ class Checkpoints:
         try:
             phase, done = int(described["phase"]), int(described["done"])
             iterations = [int(i) for i in described["iterations"]]
-            place = Place(phase, done, list(zip(iterations, tensors["trace"], strict=True)))
+            seconds = float(described.get("seconds", 0.0))
+            place = Place(phase, done, list(zip(iterations, tensors["trace"], strict=True)), seconds)
+            if not 0.0 <= seconds < float("inf"):
+                raise ValueError(f"it cannot have taken {seconds} seconds")
             if not valid(phase, done):
                 raise ValueError(f"there is no iteration {done} of phase {phase} to go on from")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -76,7 +79,9 @@ class Checkpoints:
     def _require_same_fit(self, found: Any, path: Path) -> None:
         if not isinstance(found, dict):
             raise DeepwellFileError(f"{path} is damaged: it does not say whose checkpoint it is")
-        for name, value in json.loads(json.dumps(self.identity)).items():
+        expected = json.loads(json.dumps(self.identity))
+        for name in {**expected, **found}:
+            value = expected.get(name)
             if found.get(name) != value:
                 raise InputError(
                     f"the checkpoint in {self.folder} is of another fit: {_difference(name, found.get(name), value)}; "
@@ -102,6 +107,7 @@ class Checkpoints:
             "phase": place.phase,
             "done": place.done,
             "iterations": [done for done, _ in place.trace],
+            "seconds": place.seconds,
         }
         self._writer = threading.Thread(target=self._write, args=(described, tensors))
         self._writer.start()
@@ -153,7 +159,9 @@ def _difference(name: str, found: Any, now: Any) -> str:
         return f"the values of column {next(b[0] for a, b in zip(found, now, strict=True) if a != b)!r} differ"
     if isinstance(found, dict) and isinstance(now, dict):
         part = next((key for key in {**found, **now} if found.get(key) != now.get(key)), "")
-        return f"{part} was {found.get(part)!r} and is now {now.get(part)!r}"
+        return _difference(part, found.get(part), now.get(part))
+    if isinstance(found, dict) or isinstance(now, dict):
+        return f"only one of the two has a {name}"
     return f"{name} was {found!r:.200} and is now {now!r:.200}"
 
 

@@ -94,6 +94,8 @@ def fit(
         options |= {"checkpoint": checkpoint, "every": every, "callbacks": callbacks, "look": look, **settings}
         on_the_rest = fit(take_rows(X, ~kept_out), take_rows(y, ~kept_out), **options)
         return on_the_rest.calibrated(take_rows(X, kept_out), take_rows(y, kept_out))
+    if look is not None and (chosen.inference == "nuts" or chosen.dsvi_start):
+        raise InputError("look cannot be had with inference='nuts' or with dsvi_start: no model can be made midway")
     started = time.perf_counter()
     prepared = _prepare(X, y, chosen, checked_seed(seed), source, classes)
 
@@ -192,8 +194,8 @@ def fit_group(
         raise Interrupted(None, watch.caught or signal.SIGINT) from None
     if watch.caught is not None:
         raise Interrupted(None, watch.caught)
-    seconds = (time.perf_counter() - started) / len(members)
-    models = [_fitted(m, result, preset, seconds) for m, result in zip(members, results, strict=True)]
+    seconds = time.perf_counter() - started
+    models = [_fitted(m, result, preset, seconds, len(members)) for m, result in zip(members, results, strict=True)]
     for i, model in enumerate(models):
         if model.troubles(WORTH_A_WARNING):
             warnings.warn(f"table {i}: {model.troubles(WORTH_A_WARNING)}", stacklevel=2)
@@ -276,14 +278,15 @@ def _log_unit(prepared: Prepared) -> float:
     return float(np.sum(np.log(scaling.scale)))
 
 
-def _fitted(prepared: Prepared, result: Result, preset: str, seconds: float) -> FittedModel:
+def _fitted(prepared: Prepared, result: Result, preset: str, seconds: float, sharing: int = 1) -> FittedModel:
+    """What a run came to; its seconds are shared out among the members of a group."""
     log_unit = _log_unit(prepared)
     return FittedModel(
         posterior=result.posterior,
         settings=prepared.settings,
         preset=preset,
         trace=tuple((iteration, value - log_unit) for iteration, value in result.trace),
-        seconds=seconds,
+        seconds=(result.earlier_seconds + seconds) / sharing,
         **prepared.known,
         refused_moves=int(result.troubles.refused_moves),
         refused_updates=int(result.troubles.refused_updates),

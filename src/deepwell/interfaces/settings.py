@@ -23,6 +23,9 @@ WIDEST_BY_DEFAULT = 30
 INDUCING_SCALE = 0.4
 """Scale of the prior of inducing inputs around their start, up to 1,000 rows; it grows with the rows beyond."""
 
+GLIDING_FRICTION = 0.01
+"""alpha while sampling where no gradient has the noise of a minibatch."""
+
 DECOUPLED_MEAN, DECOUPLED_RATIO = 3, 6
 """dsvi-decoupled takes 3 times the preset's inducing points for the mean, and a sixth of those for the variance: 300
 and 50 where others take 100, as in the paper."""
@@ -74,8 +77,10 @@ class Settings:
     """epsilon of SGHMC."""
     friction: float = 0.05
     """alpha of SGHMC in burn-in."""
-    sampling_friction: float = 0.01
-    """alpha of SGHMC while sampling: less friction carries a chain farther from one sample to the next."""
+    sampling_friction: float | None = None
+    """alpha of SGHMC while sampling; None: 0.01 where every iteration sees all rows, that of burn-in where there are
+    minibatches. Less friction carries a chain farther from one sample to the next, and heats it more by the noise of
+    minibatches."""
     shortest_window: int = 1_000
     """Floor, in steps, under the preconditioner's adaptive window; 0: as published."""
     subtract_gradient_noise: bool = False
@@ -121,13 +126,16 @@ class Settings:
         by_bound = self.inference in VARIATIONAL or self.likelihood in CLASSES
         objective = self.objective or ("expected" if by_bound else "predictive")
         priors = self.priors or self.inference in SAMPLES_THETA
+        batch_size = None if self.batch_size >= num_rows or self.inference == "nuts" else self.batch_size
+        gliding = GLIDING_FRICTION if batch_size is None else self.friction
+        sampling_friction = gliding if self.sampling_friction is None else self.sampling_friction
         return Config(
             method=self.inference,
             objective=objective,  # type: ignore[arg-type]
             inner_samples=self.inner_samples,
-            batch_size=None if self.batch_size >= num_rows or self.inference == "nuts" else self.batch_size,
+            batch_size=batch_size,
             dynamics=Dynamics(self.step_size, self.friction, self.subtract_gradient_noise),
-            sampling_dynamics=Dynamics(self.step_size, self.sampling_friction, self.subtract_gradient_noise),
+            sampling_dynamics=Dynamics(self.step_size, sampling_friction, self.subtract_gradient_noise),
             shortest_window=self.shortest_window,
             burn_in=self.burn_in,
             window_size=1 if self.inference in ("sghmc-naive", "mcem") else self.window_size,
@@ -195,7 +203,7 @@ POSITIVE_INTEGERS = (
     "e_steps", "e_samples", "m_steps",
 )  # fmt: skip
 POSITIVE_NUMBERS = (
-    "learning_rate", "step_size", "friction", "sampling_friction", "hidden_variance", "output_variance",
+    "learning_rate", "step_size", "friction", "hidden_variance", "output_variance",
     "noise_variance",
 )  # fmt: skip
 
@@ -249,15 +257,16 @@ def _check(s: Settings) -> None:
             raise InputError(f"{name}={getattr(s, name)!r} must be True or False")
     if not isinstance(s.fixed, tuple) or not all(isinstance(pattern, str) for pattern in s.fixed):
         raise InputError(f"fixed={s.fixed!r} must be a list of parameter names or patterns")
-    for name in ("friction", "sampling_friction"):
-        if getattr(s, name) >= 1.0:
-            raise InputError(f"{name}={getattr(s, name)!r} must be below 1")
+    if s.friction >= 1.0:
+        raise InputError(f"friction={s.friction!r} must be below 1")
+    for name in ("jitter", "sampling_friction"):
+        value = getattr(s, name)
+        if value is not None and (not _is_number(value) or not 0.0 < value < 1.0):
+            raise InputError(f"{name}={value!r} must lie between 0 and 1")
     for name in ("shortest_window", "dsvi_start"):
         value = getattr(s, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise InputError(f"{name}={value!r} must be an integer, 0 or more")
-    if s.jitter is not None and (not _is_number(s.jitter) or not 0.0 < s.jitter < 1.0):
-        raise InputError(f"jitter={s.jitter!r} must lie between 0 and 1")
     if s.inference not in INFERENCE:
         raise InputError(f"unknown inference {s.inference!r}: choose from {', '.join(INFERENCE)}")
     if s.input_scaling is not None and s.input_scaling not in INPUT_SCALINGS:

@@ -1,0 +1,40 @@
+"""Friction while sampling: little where all rows are seen, more where minibatches bring noise of their own."""
+
+import numpy as np
+import pytest
+
+import deepwell
+from deepwell.experiments.small_problems import features_and_variance, quadratic
+from deepwell.interfaces.settings import make_settings
+
+
+def heat(batch_size, **settings):
+    """Variance of function values under the draws of a fit with theta fixed at depth 1, over that of the exact
+    posterior: the median over the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1_000, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.standard_normal(1_000)
+    model = deepwell.fit(
+        X, y, depth=1, num_inducing=20, fixed=["*"], noise_variance=0.1, num_chains=8, burn_in=4_000, num_samples=100,
+        spacing=40, batch_size=batch_size, **settings,
+    )  # fmt: skip
+    gp = model.posterior.model
+    features, _ = features_and_variance(gp, model.x_scaling.standardise(X))
+    q = quadratic(gp, model.x_scaling.standardise(X), model.y_scaling.standardise(y[:, None]), "predictive")
+    exact = np.sum(features * np.linalg.solve(q.H, features.T).T, 1) / len(X)
+    v = np.asarray(model.posterior.samples[0], np.float64).reshape(-1, 20)
+    return np.median(np.var(v @ features.T, 0) / exact)
+
+
+def test_little_friction_is_right_with_all_rows_and_too_hot_with_minibatches():
+    """The noise of minibatches enters the momentum whatever the friction is, so its share grows as friction falls."""
+    all_rows, hot, cooler = heat(1_000), heat(50, sampling_friction=0.01), heat(50)
+    assert all_rows == pytest.approx(1.0, abs=0.06)
+    assert hot - 1.0 > 2.0 * (cooler - 1.0) > 0.1
+
+
+def test_friction_while_sampling_is_chosen_by_whether_there_are_minibatches():
+    chosen = make_settings()
+    assert [chosen.config(n).sampling_dynamics.friction for n in (1_000, 1_001)] == [0.01, 0.05]
+    assert make_settings("paper").config(100).sampling_dynamics.friction == 0.05
+    assert make_settings(sampling_friction=0.2).config(5_000).sampling_dynamics.friction == 0.2
