@@ -4,8 +4,9 @@ E-step: one transition of the sampler at the current theta; its state enters the
 M-step: one step of an optimiser along the gradient in theta of the log joint at a random window member.
 
 As in the published code the E-step comes first and the window grows from empty. The two steps share a minibatch and
-whatever depends on theta alone, so that it is computed, and its gradient pulled back, once; the member of the window is
-nearly independent of that minibatch, and the gradient at it as unbiased as with one of its own.
+whatever depends on theta alone, so that it is computed, and its gradient pulled back, once. A member of a window of
+hundreds is nearly independent of that minibatch; with a window of one (the naive method) it has just moved along it, by a
+step of order epsilon^2.
 """
 
 from collections.abc import Callable
