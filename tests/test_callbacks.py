@@ -77,11 +77,13 @@ def test_a_fit_whose_callback_raises_goes_on_in_its_log_from_its_checkpoint(watc
     model, seen, _ = watched
     log = tmp_path / "trace.csv"
     with pytest.raises(Crash):
-        deepwell.fit(*table, checkpoint=tmp_path / "run", callbacks=[CsvLog(log), crash_at(600)], **QUICK)
+        deepwell.fit(
+            *table, checkpoint=tmp_path / "run", callbacks=[CsvLog(log, tmp_path / "run"), crash_at(600)], **QUICK
+        )
     assert pd.read_csv(log)["done"].tolist() == [250, 500, 600]
     log.write_text(log.read_text() + "sampling,8")  # killed while it wrote
-    again = []
-    resumed = deepwell.fit(*table, checkpoint=tmp_path / "run", callbacks=[CsvLog(log), again.append], **QUICK)
+    again, going_on = [], CsvLog(log, tmp_path / "run")
+    resumed = deepwell.fit(*table, checkpoint=tmp_path / "run", callbacks=[going_on, again.append], **QUICK)
     assert [event.done for event in again] == [600, 850, 1_000]  # the chunk that raised, and those after it
     np.testing.assert_array_equal(resumed.predict(table[0]), model.predict(table[0]))
     columns = ["phase", "done", "total", "log_likelihood"]
@@ -96,9 +98,15 @@ def test_a_new_fit_starts_its_log_anew_and_other_files_are_refused(tmp_path):
     assert pd.read_csv(tmp_path / "trace.csv")["log_likelihood"].tolist() == [0.7]
     CsvLog(tmp_path / "trace.csv")(Event("burn-in", 8, 20, 0.9, 1.0, None))  # another fit: its total differs
     assert pd.read_csv(tmp_path / "trace.csv")["log_likelihood"].tolist() == [0.9]
+    CsvLog(tmp_path / "trace.csv")(Event("burn-in", 10, 20, 0.4, 1.0, None))  # and another: its first chunk is longer
+    assert pd.read_csv(tmp_path / "trace.csv")["log_likelihood"].tolist() == [0.4]
     (tmp_path / "prices.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"prices\.csv exists and is no log of a fit"):
-        CsvLog(tmp_path / "prices.csv")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\n")
+    for name in ("prices", "binary"):
+        with pytest.raises(InputError, match=rf"{name}\.csv exists and is no log of a fit"):
+            CsvLog(tmp_path / f"{name}.csv")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        CsvLog(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         CsvLog(tmp_path / "nowhere" / "trace.csv")
 
@@ -118,6 +126,45 @@ def test_a_full_disk_costs_lines_of_the_log_and_not_the_fit(tmp_path, monkeypatc
         log(Event("sampling", 15, 20, 0.7, 3.0, 5.0))  # warns no more
     log(Event("sampling", 20, 20, 0.8, 4.0, 5.0))
     assert pd.read_csv(tmp_path / "trace.csv")["done"].tolist() == [5, 20]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "torn",
+    [
+        "burn-in,1",
+        "burn-in,10,20,-1.0,2.",
+        "burn-in,1burn-in,10,20,-1.0",
+        "burn-in,1burn-in,10,20,-1.0,2.0,",
+        "burn-in,10,20,-1.0,2.burn-in,15,20,-1.0,2.0,\r\n",
+    ],
+)
+def test_half_a_line_is_neither_joined_nor_kept(tmp_path, torn):
+    path, run = tmp_path / "trace.csv", tmp_path / "run"
+    log = CsvLog(path, run)
+    log(Event("burn-in", 5, 20, 0.5, 1.0, None))
+    path.write_bytes(path.read_bytes() + torn.encode())
+    if not torn.endswith("\n"):
+        log(Event("burn-in", 15, 20, 0.7, 3.0, 5.0))
+        assert path.read_text().splitlines()[-2:] == [torn, "burn-in,15,20,0.7,3.0,5.0"]
+    run.mkdir()
+    (run / "newest.checkpoint").touch()
+    CsvLog(path, run)(Event("sampling", 20, 20, 0.8, 1.0, None))
+    assert pd.read_csv(path)["done"].tolist() == ([5, 20] if torn.endswith("\n") else [5, 15, 20])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_folder_that_goes_away_costs_the_log_and_not_the_fit(tmp_path):
+    (tmp_path / "logs").mkdir()
+    log = CsvLog(tmp_path / "logs" / "trace.csv")
+    (tmp_path / "logs").rmdir()
+    with pytest.warns(UserWarning, match="no log: "):
+        log(Event("burn-in", 5, 20, 0.5, 1.0, None))
+    log(Event("burn-in", 10, 20, 0.6, 2.0, 5.0))  # warns no more
+    (tmp_path / "logs").mkdir()
+    log(Event("sampling", 15, 20, 0.7, 3.0, 5.0))
+    log(Event("sampling", 20, 20, 0.8, 4.0, 5.0))
+    assert pd.read_csv(log.path)["done"].tolist() == [15, 20]
 
 
 def test_what_is_no_callback_is_refused(table):

@@ -112,6 +112,15 @@ BAD = {
     "bad seed": (["evaluate", "t.csv", "--target", "y", "--seed", "-1"], "seed=-1"),
     "demo on a file": (["demo", "--out", "t.csv"], "cannot make the folder"),
     "no split": (["evaluate", "t.csv", "--target", "y", "--splits", "0"], "at least one split"),
+    "log not text": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", "binary.csv", "--force"],
+                     "binary.csv exists and is no log of a fit"),
+    "log a folder": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", ".", "--force"], "is a folder"),
+    "log over model": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", "./x.deepwell"],
+                       "x.deepwell is named as two outputs"),
+    "report over log": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", "x", "--report", "x"],
+                        "x is named as two outputs"),
+    "depth of depths": (["depths", "t.csv", "--target", "y", "--set", "depth=3"], "depth is what is compared"),
+    "no samples": (["depths", "t.csv", "--target", "y", "--by", "loo", "--inference", "dsvi"], "and dsvi has none"),
     "test size": (["evaluate", "t.csv", "--target", "y", "--test-size", "1.5"], "test_size=1.5"),
 }  # fmt: skip
 

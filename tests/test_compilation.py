@@ -16,6 +16,20 @@ from deepwell.interfaces.program_cache import forget_oldest, keep_programs
 SHORT = {"preset": "quick", "num_inducing": 8, "spacing": 5, "num_samples": 60}
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
+FOUND = "/jax/compilation_cache/cache_hits"
+COUNTING = """
+from deepwell import cli
+
+def keep_and_count(keep=cli.keep_programs):
+    keep()
+    import jax.monitoring
+    jax.monitoring.register_event_listener(lambda name, **_: print(name))
+
+cli.keep_programs = keep_and_count
+cli.main()
+"""
+"""A command that prints JAX's events, its finds in the cache among them."""
+
 
 @contextmanager
 def compilations():
@@ -71,13 +85,17 @@ def test_a_second_command_finds_the_programs_of_the_first(tmp_path):
 
     def fit(name):
         command = ["fit", "table.csv", "--target", "y", "--out", name, "--preset", "quick", "--set", "burn_in=50"]
-        code = "import sys; from deepwell.cli import main; main()"
-        subprocess.run([sys.executable, "-c", code, *command], check=True, cwd=tmp_path, env=environment)
-        return {path.name for path in kept.iterdir() if not path.name.endswith("-atime")}
+        words = [sys.executable, "-c", COUNTING, *command]
+        said = subprocess.run(
+            words, check=True, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+        ).stdout
+        return {path.name for path in kept.iterdir() if not path.name.endswith("-atime")}, said.count(FOUND)
 
-    first = fit("one.deepwell")
+    first, _ = fit("one.deepwell")
     assert len(first) > 2
-    assert fit("two.deepwell") == first
+    again, found = fit("two.deepwell")
+    assert again >= first  # a program whose compilation takes about as long as is worth keeping may come late
+    assert found >= len(first)  # the same names alone could be those of programs compiled again
 
 
 def test_the_users_own_folder_is_left_alone(monkeypatch, tmp_path):
@@ -88,6 +106,22 @@ def test_the_users_own_folder_is_left_alone(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert keep_programs() is None
+
+
+def test_no_home_or_no_right_to_write_there_means_no_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
+        assert keep_programs() is None
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", homeless)
+    assert keep_programs() is None
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
 def test_what_was_used_longest_ago_goes_first(tmp_path):

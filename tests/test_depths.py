@@ -1,10 +1,13 @@
 """Does depth help? The verdict on known scores, leave-one-out against refits, and the whole way round."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.signal import lfilter
 from typer.testing import CliRunner
 
 import deepwell
@@ -109,6 +112,25 @@ def test_leave_one_out_agrees_with_leaving_rows_out_one_by_one():
     assert np.mean(seen - exact) > 0.06  # the twin: rows that the fit has seen score too well
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of ArviZ, at the impossible row
+@pytest.mark.parametrize(("correlation", "low", "high"), [(0.0, 0.8, 1.2), (0.9, 0.03, 0.1)])
+@pytest.mark.parametrize("chains", [1, 4])
+def test_leave_one_out_knows_what_the_samples_are_worth(monkeypatch, chains, correlation, low, high):
+    """Of log-likelihoods that are autoregressive with coefficient r, about (1 - r) / (1 + r) of an independent one."""
+    arviz = pytest.importorskip("arviz")
+    given, real, draws, rows = [], arviz.loo, 1_000, 20
+    monkeypatch.setattr(
+        arviz, "loo", lambda *data, reff, **options: given.append(reff) or real(*data, **options, reff=reff)
+    )
+    noise = np.random.default_rng(0).standard_normal((chains, draws, rows))
+    scores = 0.1 * lfilter([1.0], [1.0, -correlation], noise, axis=1).reshape(-1, rows)
+    scores[:, 0] = -np.inf  # a row that is impossible under every sample says nothing
+    model = SimpleNamespace(posterior=SimpleNamespace(draws=(chains, draws)), log_likelihoods=lambda X, y: scores)
+    found, _ = leave_one_out(model, None, None)
+    assert low < given[0] < high
+    assert np.all(np.isfinite(found[1:]))
+
+
 def test_depths_of_classes_by_validation_and_bad_options():
     X, y = step(100)
     labels = np.where(y > 0, "up", "down")
@@ -124,6 +146,9 @@ def test_depths_of_classes_by_validation_and_bad_options():
         ({"depths": (0,)}, "depth=0 must be a positive integer"),
         ({"validation": 1.5}, "validation=1.5 must lie strictly"),
         ({"validation": 0.001}, "100 rows are too few"),
+        ({"depth": 3}, "depth is what is compared"),
+        ({"by": "loo", "inference": "dsvi"}, "needs samples of the posterior, and dsvi has none"),
+        ({"by": "loo", "num_samples": 1}, "at least 4 samples of a chain, not 1"),
     ):
         with pytest.raises(InputError, match=said):
             deepwell.compare_depths(X, y, **bad)

@@ -31,18 +31,20 @@ def power_cut(event: deepwell.Event) -> None:
         raise PowerCut
 
 
+log = deepwell.CsvLog("trace.csv", checkpoint="load.run")
 try:
-    deepwell.fit(X, y, preset="quick", checkpoint="load.run", callbacks=[power_cut, deepwell.CsvLog("trace.csv")])
+    deepwell.fit(X, y, preset="quick", checkpoint="load.run", callbacks=[power_cut, log])
 except PowerCut:
     print("interrupted; logged so far:", pd.read_csv("trace.csv")["done"].tolist())
 
 # %% [markdown]
 # ## The same call again
-# At most the chunk that was under way is computed again. The log goes on in the same file.
+# At most the chunk that was under way is computed again. The log knows the folder too, and goes on in the same
+# file.
 
 # %%
 done = []
-log = deepwell.CsvLog("trace.csv")
+log = deepwell.CsvLog("trace.csv", checkpoint="load.run")
 resumed = deepwell.fit(X, y, preset="quick", checkpoint="load.run", callbacks=[lambda e: done.append(e.done), log])
 print("resumed, first chunk done:", done[0])
 

@@ -10,6 +10,7 @@ import typer
 from deepwell.commands.options import Chains, Depth, Device, Force, Inference, Preset, Quiet, Seed, Set, Target, Task
 from deepwell.data.errors import InputError
 from deepwell.interfaces.console import (
+    check_different,
     check_output,
     chosen_settings,
     on_device,
@@ -74,6 +75,7 @@ def fit(
     if deterministic:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_deterministic_ops=true".strip()
     with plain_errors(), on_device(device):
+        check_different(out, report, log)
         check_output(out, force)
         if report is not None:
             check_output(report, force)
@@ -87,7 +89,7 @@ def fit(
             model = fit_model(
                 X.iloc[train], known.iloc[train], preset=preset, seed=seed, verbose=not quiet,
                 init=None if init is None else load(init), checkpoint=checkpoint, every=every,
-                callbacks=[] if log is None else [CsvLog(log)],
+                callbacks=[] if log is None else [CsvLog(log, checkpoint)],
                 **with_task(settings, task, y, init is not None),
             )  # fmt: skip
         except Interrupted as interrupted:

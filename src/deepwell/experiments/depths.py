@@ -9,13 +9,14 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
 from deepwell.data.tables import take_rows, to_matrix
+from deepwell.inference.methods import VARIATIONAL
 from deepwell.interfaces import plots
-from deepwell.interfaces.arviz import leave_one_out
+from deepwell.interfaces.arviz import LEAST_DRAWS, leave_one_out, require_arviz
 from deepwell.interfaces.callbacks import Callback
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.fitting import checked_seed, fit
 from deepwell.interfaces.reading import union_of_classes
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.settings import Settings, make_settings
 from deepwell.predict.depths import DepthComparison
 
 WAYS = ("validation", "loo")
@@ -44,6 +45,10 @@ def compare_depths(
     the scores as well.
     """
     chosen = _checked(depths, by, validation)
+    if "depth" in settings:
+        raise InputError("depth is what is compared: name the depths to try instead (depths=..., or --depth)")
+    if by == "loo":
+        _require_samples(make_settings(preset, **settings))
     if classes is None:
         classes = union_of_classes([y], make_settings(preset, **settings))
     options: dict[str, Any] = {"seed": seed, "preset": preset, "classes": classes, "verbose": verbose, **settings}
@@ -58,6 +63,15 @@ def compare_depths(
         found, shapes = zip(*(leave_one_out(model, *judged) for model in models), strict=True)
         return DepthComparison(chosen, np.stack(found), by, seconds, np.stack(shapes))
     return DepthComparison(chosen, np.stack([_log_densities(model, *judged) for model in models]), by, seconds)
+
+
+def _require_samples(settings: Settings) -> None:
+    """Refuse before the fits what leave-one-out cannot judge after them."""
+    if settings.inference in VARIATIONAL:
+        raise InputError(f"by='loo' needs samples of the posterior, and {settings.inference} has none: validate")
+    if settings.num_samples < LEAST_DRAWS:
+        raise InputError(f"by='loo' needs at least {LEAST_DRAWS} samples of a chain, not {settings.num_samples}")
+    require_arviz()
 
 
 def _log_densities(model: FittedModel, X: Any, y: Any) -> np.ndarray:

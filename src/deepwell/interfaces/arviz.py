@@ -34,7 +34,8 @@ def leave_one_out(model: "FittedModel", X: Any, y: Any) -> tuple[np.ndarray, np.
     """log p(y_i | the other rows) of every row of the fit, and the Pareto shape k of its estimate.
 
     By Pareto smoothed importance sampling (Vehtari et al. 2017) over the samples; hyperparameters that the samples
-    share have seen row i and stay as they are.
+    share have seen row i and stay as they are. How much is smoothed depends on what the samples are worth: their
+    effective number for the mean of p(y_i | sample), averaged over rows, which like ArviZ's own is one for all rows.
     """
     az = _arviz()
     chains, draws = model.posterior.draws
@@ -43,9 +44,20 @@ def leave_one_out(model: "FittedModel", X: Any, y: Any) -> tuple[np.ndarray, np.
     data = _from_groups({"posterior": placeholder, "log_likelihood": {"y": given_samples}}, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the shapes are returned, and judged by the caller
-        found = az.loo(data, pointwise=True, reff=1.0)
+        found = az.loo(data, pointwise=True, reff=_relative_efficiency(given_samples))
     per_row = found.loo_i if int(az.__version__.split(".")[0]) == 0 else found.elpd_i
     return np.asarray(per_row), np.asarray(found.pareto_k)
+
+
+def _relative_efficiency(log_likelihoods: np.ndarray) -> float:
+    """Effective over actual number of samples, for the mean over (chain, draw) of the likelihoods; mean over rows."""
+    finite = log_likelihoods[:, :, np.all(np.isfinite(log_likelihoods), (0, 1))]
+    if not finite.size:
+        return 1.0
+    likelihoods = np.exp(finite - np.max(finite, (0, 1)))
+    data = _from_groups({"posterior": {"p": likelihoods}}, {"p": ["row"]})
+    sizes = np.asarray(_arviz().ess(data, method="mean")["p"])
+    return float(np.mean(sizes)) / (likelihoods.shape[0] * likelihoods.shape[1])
 
 
 def effective_sizes(values: np.ndarray) -> Effective | None:
@@ -67,6 +79,11 @@ def _from_groups(groups: dict[str, dict[str, np.ndarray]], dims: dict[str, list[
     if int(az.__version__.split(".")[0]) == 0:
         return az.from_dict(**groups, dims=dims)
     return az.from_dict(groups, dims=dims)
+
+
+def require_arviz() -> None:
+    """Before a long fit whose result needs it."""
+    _arviz()
 
 
 def _arviz() -> Any:

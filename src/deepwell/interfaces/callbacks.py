@@ -1,6 +1,8 @@
 """What a fit tells while it runs: an event after every chunk of iterations, and a callback that logs them."""
 
 import csv
+import io
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -9,6 +11,8 @@ from typing import Any, NamedTuple
 
 from deepwell.data.errors import InputError
 from deepwell.inference.run import Progress
+from deepwell.interfaces.checkpoints import has_checkpoint
+from deepwell.interfaces.containers import write_atomically
 
 
 class Event(NamedTuple):
@@ -63,45 +67,70 @@ def checked_callbacks(callbacks: Any) -> tuple[Callback, ...]:
 
 
 class CsvLog:
-    """A callback that writes a table of events, a line after every chunk, complete at any moment.
+    """A callback that writes a table of events, a line after every chunk.
 
-    A resumed fit goes on in the same file: lines of iterations that are computed again are replaced. A new fit
-    starts the file anew; a file that is no such log is refused. A disk that is full warns once.
+    A fit starts the file anew, unless it resumes one whose checkpoints are in the folder ``checkpoint``, the one that
+    ``fit`` is given: then it goes on in the file, and lines of iterations that are computed again are replaced. A file
+    that is no such log is refused at once; later trouble, such as a full disk, warns once and never ends the fit.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, checkpoint: str | Path | None = None) -> None:
         self.path = Path(path)
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
         self._done: int | None = None
-        self._warned = False
+        self._resumed = self._begun = self._warned = False
         self._earlier()
 
     def __call__(self, event: Event) -> None:
         try:
-            if self._done is None or event.done <= self._done:  # the first event of a fit
-                self._begin(event)
-            with self.path.open("a", newline="") as file:
-                csv.DictWriter(file, Event._fields).writerow(event._asdict())
+            if self._done is None or event.done <= self._done:  # the first event of a fit: no checkpoint is its own
+                self._resumed, self._begun = has_checkpoint(self.checkpoint), False
             self._done = event.done
-        except OSError as error:  # the fit is worth more than its log
+            if not self._begun or not self.path.exists():
+                self._begin(event)
+            self._append(event)
+        except Exception as error:  # whatever it is, the fit is worth more than its log
             if not self._warned:
                 warnings.warn(f"no log: {error}; the fit goes on, and will try again", stacklevel=2)
             self._warned = True
 
     def _begin(self, event: Event) -> None:
         """Keep what a fit that this one resumes has logged, and nothing else."""
-        kept = [row for row in self._earlier() if int(row["done"]) < event.done and row["total"] == str(event.total)]
-        with self.path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, Event._fields)
-            writer.writeheader()
-            writer.writerows(kept)
+        earlier = self._earlier() if self._resumed else []
+        kept = [row for row in earlier if int(row["done"]) < event.done and row["total"] == str(event.total)]
+        header = dict(zip(Event._fields, Event._fields, strict=True))
+        write_atomically(self.path, _lines([header, *kept]))
+        self._begun = True
+
+    def _append(self, event: Event) -> None:
+        with self.path.open("rb+") as file:
+            file.seek(-1, os.SEEK_END)
+            torn = file.read() != b"\n"  # a disk that was full has half a line
+            file.write(b"\r\n" * torn + _lines([event._asdict()]))
 
     def _earlier(self) -> list[dict[str, str]]:
         if not self.path.parent.is_dir():
             raise InputError(f"the folder {self.path.parent} does not exist")
         if not self.path.exists():
             return []
-        with self.path.open(newline="") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != Event._fields:
-                raise InputError(f"{self.path} exists and is no log of a fit: choose another name")
-            return [row for row in reader if None not in row.values()]  # a killed process may leave half a line
+        try:
+            with self.path.open(newline="", encoding="utf-8") as file:
+                reader = csv.DictReader(file)
+                if tuple(reader.fieldnames or ()) != Event._fields:
+                    raise InputError(f"{self.path} exists and is no log of a fit: choose another name")
+                return [row for row in reader if _is_whole(row)]
+        except OSError as error:
+            raise InputError(f"the log {self.path} cannot be read: {error.strerror}") from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{self.path} exists and is no log of a fit: choose another name") from error
+
+
+def _lines(rows: Iterable[dict[str, Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.DictWriter(text, Event._fields).writerows(rows)
+    return text.getvalue().encode()
+
+
+def _is_whole(row: dict[Any, Any]) -> bool:
+    """A killed process or a full disk may leave half a line, perhaps with another one behind it."""
+    return None not in row and None not in row.values() and row["done"].isdecimal()

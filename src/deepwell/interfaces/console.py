@@ -115,10 +115,20 @@ def on_device(name: str) -> Iterator[None]:
 
 def check_output(path: Path, force: bool) -> None:
     """Refuse early what would fail, or lose a file, after a long fit."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: choose another name")
     if path.exists() and not force:
         raise InputError(f"{path} exists: choose another name, or say --force to overwrite it")
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist")
+
+
+def check_different(*paths: Path | None) -> None:
+    """Refuse two outputs that are one file."""
+    places = [path.resolve() for path in paths if path is not None]
+    for place in places:
+        if places.count(place) > 1:
+            raise InputError(f"{place} is named as two outputs: choose another name for one of them")
 
 
 def print_scores(title: str, rows: dict[str, dict[str, Any]]) -> None:

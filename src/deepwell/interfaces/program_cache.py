@@ -15,13 +15,15 @@ WORTH_KEEPING = "0.1"
 
 
 def keep_programs() -> Path | None:
-    """Tell JAX where to keep programs; returns the folder, or None if the user has chosen one or it cannot be made."""
+    """Tell JAX where to keep programs; returns the folder, or None if the user has chosen one or none can be used."""
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return None
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwell" / "programs"
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwell" / "programs"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home, as in containers
+        return None
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return None
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", WORTH_KEEPING)
