@@ -170,6 +170,7 @@ def test_any_setting_can_be_given_and_a_model_of_another_method_be_the_start(fol
         (["--set", "burn_in"], "must have the form NAME=VALUE"),
         (["--set", "depth=2", "--depth", "3"], "depth is set twice"),
         (["--set", "brun_in=5"], "did you mean 'burn_in'"),
+        (["--set", "seed=3"], "seed is no setting"),
         (["--init", "absent.deepwell"], "no such model file: absent.deepwell"),
     ],
 )

@@ -41,6 +41,10 @@ def say_how_to_go_on(interrupted: Any, out: Path, checkpoint: Path | None) -> No
         typer.echo(f"deepwell: the same command{force} goes on from the checkpoint in {checkpoint}", err=True)
 
 
+OPTIONS = ("preset", "seed", "verbose", "init", "checkpoint", "every", "calibration", "classes", "callbacks", "look")
+"""Arguments of a fit that are no settings."""
+
+
 def chosen_settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
     """Options of their own, and NAME=VALUE pairs; values are numbers, true, false, lists, or else text."""
     chosen = {name: value for name, value in named.items() if value is not None}
@@ -50,6 +54,8 @@ def chosen_settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
             raise InputError(f"--set {pair} must have the form NAME=VALUE")
         if name in chosen:
             raise InputError(f"{name} is set twice")
+        if name in OPTIONS:
+            raise InputError(f"--set {pair}: {name} is no setting; see --help for options")
         try:
             chosen[name] = json.loads(text)
         except json.JSONDecodeError:
