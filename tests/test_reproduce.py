@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deepwell.cli import app
-from deepwell.experiments import study_curves, study_toy
+from deepwell.experiments import study_curves, study_tables, study_toy
 from deepwell.experiments import study_gaussianity as gaussianity
 from deepwell.experiments import toy_problem as toy
 from deepwell.experiments.evaluate import evaluate
@@ -23,7 +24,10 @@ from deepwell.experiments.results import Store
 from deepwell.experiments.small_problems import shallow
 from deepwell.experiments.study_curves import looks
 from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
+from deepwell.inference.methods import METHODS as METHODS_BY_NAME
 from deepwell.inference.posteriors import shared_theta
+from deepwell.inference.run import _is_chunk_end
+from deepwell.interfaces.settings import make_settings
 
 WITHOUT = "import sys; sys.modules.update(sklearn=None, arviz=None, blackjax=None); "
 COMMAND = [sys.executable, "-c", WITHOUT + "from deepwell.cli import main; main()", "reproduce"]
@@ -101,7 +105,16 @@ def test_a_sweep_that_is_killed_and_shared_loses_and_doubles_nothing(tmp_path):
         (["uci", "--methods", "magic"], "unknown method 'magic'"),
         (["uci", "--methods", "SGP", "--depths", "2-3"], "none of SGP has a depth of 2, 3"),
         (["uci", "--splits", "1-x"], "--splits 1-x must be a number or a range"),
+        (["uci", "--splits", "5-2"], "--splits 5-2 must be a number or a range from low to high"),
+        (["uci", "--splits", "3-"], "--splits 3- must be a number or a range"),
+        (["uci", "--depths", "²"], "--depths ² must be a number or a range"),
         (["all", "--datasets", "boston"], "--datasets is for one study"),
+        (["toy", "--datasets", "foo"], "--datasets means nothing to the study toy"),
+        (["toy", "--methods", "bar"], "--methods means nothing to the study toy"),
+        (["toy", "--every", "1"], "--every means nothing to the study toy"),
+        (["gaussianity", "--splits", "0"], "--splits means nothing to the study gaussianity"),
+        (["mcem", "--group-size", "2"], "--group-size means nothing to the study mcem"),
+        (["mnist", "--methods", "SGP", "--depths", "9"], "--depths means nothing to the study mnist"),
         (["mnist"], "set DEEPWELL_DATA to a folder"),
     ],
 )
@@ -110,6 +123,14 @@ def test_bad_requests_end_in_one_sentence(arguments, words, tmp_path, monkeypatc
     result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert words in result.output
+
+
+def test_what_ended_a_study_is_what_the_user_sees(tmp_path, monkeypatch):
+    monkeypatch.delenv("DEEPWELL_DATA", raising=False)
+    monkeypatch.setattr(study_tables, "report", lambda *arguments: 1 / 0)
+    result = CliRunner().invoke(app, ["reproduce", "mnist", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "set DEEPWELL_DATA to a folder" in result.output
 
 
 def test_methods_are_named_as_in_the_paper_and_chosen_by_family(tmp_path):
@@ -130,11 +151,25 @@ def test_the_seven_points_have_two_explanations_of_one_height():
 
 
 def test_the_toys_model_is_the_one_that_fit_makes():
-    model = study_toy.fitted({"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "settings": study_toy.SMOKE}, None)
+    member = {"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "preset": "default", "settings": study_toy.SMOKE}
+    model = study_toy.fitted(member, None)
     ours, theirs = toy.toy_model(0.01), model.posterior.model
     for a, b in zip(ours.factors(), theirs.factors(), strict=True):
         np.testing.assert_allclose(a.inverse, b.inverse, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(ours.likelihood.log_noise_variance, theirs.likelihood.log_noise_variance, rtol=1e-5)
+
+
+def test_the_toy_is_fitted_with_the_preset_that_its_rows_name(tmp_path, monkeypatch):
+    def fit(*data, preset="default", **options):
+        return SimpleNamespace(preset=preset, diagnose=lambda X: preset)
+
+    monkeypatch.setattr(study_toy, "fit", fit)
+    member = {"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "preset": "quick", "settings": {}}
+    assert study_toy.fitted(member, None).preset == "quick"
+    assert study_toy.fitted(member, study_toy.fitted(member, None)).preset == "quick"
+    written = []
+    study_toy.WORK["verdict"](Options(tmp_path), [member], tmp_path, lambda member, rest: written.append(rest))
+    assert written == [{"verdict": "quick"}]
 
 
 def test_the_verdict_on_four_chains_names_the_modes():
@@ -144,8 +179,8 @@ def test_the_verdict_on_four_chains_names_the_modes():
 
 
 def test_draws_of_q_have_its_moments():
-    member = {"method": "DSVI", "noise_variance": 0.02, "seed": 0, "settings": {"burn_in": 300, "num_samples": 4000}}
-    model = study_toy.fitted(member, None)
+    member = {"method": "DSVI", "noise_variance": 0.02, "seed": 0, "preset": "default"}
+    model = study_toy.fitted({**member, "settings": {"burn_in": 300, "num_samples": 4000}}, None)
     drawn = study_toy.as_samples(model).posterior.samples
     for q, v in zip(model.posterior.belief, drawn, strict=True):
         C = np.asarray(q.cholesky())[0]
@@ -176,9 +211,39 @@ def test_correlated_gaussian_draws_fail_the_kurtosis_test_and_independent_ones_p
 
 
 def test_looks_fall_on_ends_of_chunks():
-    assert looks(20_000) == list(range(1_000, 20_001, 1_000))
-    assert looks(6_000) == list(range(500, 6_001, 500))
-    assert looks(20) == [20]
+    """As the driver tells them, for budgets, rounds of MCEM and warm starts of many lengths."""
+    assert looks(make_settings(burn_in=20_000)) == list(range(1_000, 20_001, 1_000))
+    assert looks(make_settings(burn_in=6_000)) == list(range(500, 6_001, 500))
+    assert looks(make_settings(burn_in=20)) == [20]
+    assert looks(make_settings(burn_in=12_000)) == looks(make_settings(burn_in=12_000, inference="mcem"))
+    some = [{"inference": name} for name in ("sghmc", "sghmc-naive", "dsvi", "dsvi-decoupled")]
+    some += [{"inference": "mcem", "e_steps": steps} for steps in (7, 250, 300, 500, 5_000)]
+    some += [{"inference": "sghmc", "dsvi_start": 330}]
+    for options in some:
+        for budget in (1, 20, 499, 500, 501, 1_250, *range(9_000, 21_000, 333), 12_000, 100_000):
+            settings = make_settings(burn_in=budget, **options)
+            phases, start = METHODS_BY_NAME[settings.inference].phases(settings.config(100)), settings.dsvi_start
+            found = looks(settings)
+            assert len(found) <= 20
+            assert found[-1] == start + budget
+            assert all(_is_chunk_end(phases, 1 if start else 0, iteration - start) for iteration in found)
+
+
+def test_a_curve_of_any_length_is_finished_at_once(tmp_path, monkeypatch):
+    """With a fit that does nothing but end its chunks."""
+
+    def fit(X, y, look, burn_in, **options):
+        for end in (*range(250, burn_in, 250), burn_in):
+            look(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
+
+    monkeypatch.setattr(study_curves, "fit", fit)
+    monkeypatch.setattr(study_curves, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
+    command = ["reproduce", "mcem", "--smoke", "--out", str(tmp_path), "--methods", "Moving Window MCEM", "--set"]
+    for there in (0, 12):
+        result = CliRunner().invoke(app, [*command, "burn_in=12000"])
+        assert result.exit_code == 0, result.output
+        assert f"mcem: {there} of 12 rows are there already" in result.output
+    assert [row["iteration"] for row in rows_of(tmp_path / "mcem.jsonl")] == list(range(1_000, 12_001, 1_000))
 
 
 def test_the_clock_of_a_curve_goes_on_at_the_pace_of_its_rows(tmp_path):

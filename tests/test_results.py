@@ -8,13 +8,14 @@ import sys
 import numpy as np
 import pytest
 
+from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group
 from deepwell.experiments.compare import Summary, average_ranks, beside_the_paper, summarise, z_value
 from deepwell.experiments.provenance import commit, data_hash
 from deepwell.experiments.published import Figure, published, published_figure
 from deepwell.experiments.results import Store
 from deepwell.experiments.study_uci import METHODS, SETS
-from deepwell.experiments.sweeping import Job, sweep
+from deepwell.experiments.sweeping import Job, sweep, sweep_and_report
 from deepwell.interfaces.locks import claimed
 
 
@@ -105,6 +106,52 @@ def test_a_job_that_fell_goes_on_with_its_members_and_doubles_nothing(tmp_path):
     assert said[-1] == "uci: 3 of 3 rows are there already"
     assert "[3/3]" in said[-2]
     assert not [path for path in rows.hidden.iterdir() if path.is_dir()]
+
+
+def test_a_job_that_leaves_rows_out_is_an_error_and_keeps_its_folder(tmp_path):
+    rows = store(tmp_path)
+    members = [{"dataset": "energy", "split": split} for split in range(3)]
+
+    def work(members, folder, write):
+        (folder / "checkpoint").touch()
+        write(members[0], {"score": 0.0})
+
+    def whole(members, folder, write):
+        write(members[0], {"score": 0.0})
+
+    jobs = [Job("group", members[:2], work), Job("alone", members[2:], whole)]
+    with pytest.raises(InputError, match="uci: rows are missing of jobs that have ended, 1 in all"):
+        sweep(rows, jobs, lambda line: None, str)
+    assert [row["split"] for row in rows.rows()] == [0, 2]
+    assert len(list(rows.hidden.glob("*/checkpoint"))) == 1
+
+
+def test_a_sweep_with_nothing_to_do_reads_the_rows_once(tmp_path, monkeypatch):
+    rows, reads = store(tmp_path), []
+    members = [{"dataset": "energy", "split": split} for split in range(10)]
+    for member in members:
+        rows.append(member)
+    whole = Store.rows
+    monkeypatch.setattr(Store, "rows", lambda self: reads.append(1) or whole(self))
+    sweep(rows, [Job(str(member["split"]), [member], pytest.fail) for member in members], lambda line: None, str)
+    assert len(reads) == 1
+
+
+def test_the_error_of_a_sweep_is_not_hidden_by_that_of_its_report(tmp_path):
+    said = []
+
+    def work(members, folder, write):
+        raise MemoryError("too large")
+
+    def report():
+        raise ValueError("nothing to draw")
+
+    jobs = [Job("group", [{"dataset": "energy", "split": 0}], work)]
+    with pytest.raises(MemoryError, match="too large"):
+        sweep_and_report(store(tmp_path), jobs, said.append, str, report)
+    assert said[-1] == "uci: no table and figure of the rows so far: nothing to draw"
+    with pytest.raises(ValueError, match="nothing to draw"):
+        sweep_and_report(store(tmp_path), [], said.append, str, report)
 
 
 def test_a_job_in_other_hands_is_left_alone(tmp_path):

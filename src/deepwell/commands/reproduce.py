@@ -1,5 +1,6 @@
 """The command ``deepwell reproduce``."""
 
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ def reproduce(
     group_size: Annotated[
         int | None, typer.Option(help="Splits that run as one program; 10 on a GPU, 1 on a CPU if not given.")
     ] = None,
-    every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
+    every: Annotated[float | None, typer.Option(help="Seconds between checkpoints; 60 if not given.")] = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Tiny, on made-up data: does it run?")] = False,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
@@ -47,10 +48,13 @@ def reproduce(
     with plain_errors(), on_device(device):
         if study != ALL and study not in STUDIES:
             raise InputError(f"unknown study {study!r}: choose from {', '.join((*STUDIES, ALL))}")
-        narrowed = {"--datasets": datasets, "--methods": methods, "--depths": depths, "--splits": splits}
-        for name, value in narrowed.items():
-            if study == ALL and value:
-                raise InputError(f"{name} is for one study, not for all of them")
+        narrowed = {"datasets": datasets, "methods": methods, "depths": depths, "splits": splits}
+        for name, value in {**narrowed, "group_size": group_size, "every": every}.items():
+            option = f"--{name.replace('_', '-')}"
+            if value is not None and study == ALL and name in narrowed:
+                raise InputError(f"{option} is for one study, not for all of them")
+            if value is not None and study != ALL and name not in STUDIES[study].takes:
+                raise InputError(f"{option} means nothing to the study {study}")
         if group_size is not None and group_size < 1:
             raise InputError(f"--group-size {group_size} must be 1 or more")
         options = Options(
@@ -63,7 +67,7 @@ def reproduce(
         failed = []
         for name in STUDIES if study == ALL else [study]:
             try:
-                STUDIES[name](options)
+                STUDIES[name].run(options)
             except KeyboardInterrupt as interrupted:
                 typer.echo("deepwell: interrupted; the same command goes on from here", err=True)
                 raise typer.Exit(128 + getattr(interrupted, "signal", signal.SIGINT)) from None
@@ -85,8 +89,9 @@ def _numbers(option: str, values: Sequence[str] | None) -> list[int] | None:
     """Numbers and ranges: 0-4,7."""
     found: list[int] = []
     for word in _words(values) or []:
-        first, _, last = word.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise InputError(f"{option} {word} must be a number or a range, such as 3 or 0-9")
-        found.extend(range(int(first), int(last or first) + 1))
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
+        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else ()
+        if not numbers:
+            raise InputError(f"{option} {word} must be a number or a range from low to high, such as 3 or 0-9")
+        found.extend(numbers)
     return sorted(set(found)) or None

@@ -88,7 +88,7 @@ def curves(by_method: dict[str, list[Row]]) -> Any:
         axes.spines[["top", "right"]].set_visible(False)
     found = np.array([row["test_log_likelihood"] for rows in by_method.values() for row in rows])
     if len(found) > 4:  # a bad start must not flatten the rest
-        panels[0].set_ylim(np.quantile(found, 0.1) - 0.1 * np.ptp(found[found > np.quantile(found, 0.1)]), None)
+        panels[0].set_ylim(np.quantile(found, 0.1) - 0.1 * np.ptp(found[found >= np.quantile(found, 0.1)]), None)
     panels[0].set_ylabel("test log-likelihood")
     panels[1].legend(frameon=False, loc="lower right")
     return figure

@@ -34,7 +34,7 @@ class Options:
     preset: str | None = None
     seed: int = 0
     group_size: int | None = None
-    every: float = 60.0
+    every: float | None = None
     smoke: bool = False
     verbose: bool = False
     settings: dict[str, Any] = field(default_factory=dict)

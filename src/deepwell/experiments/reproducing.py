@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from deepwell.experiments.options import Options
 from deepwell.experiments.study_curves import run_curves
@@ -10,13 +11,23 @@ from deepwell.experiments.study_tables import run_table
 from deepwell.experiments.study_toy import run_toy
 from deepwell.experiments.study_uci import run_uci
 
-STUDIES: dict[str, Callable[[Options], None]] = {
-    "toy": run_toy,
-    "uci": run_uci,
-    "gaussianity": run_gaussianity,
-    "mcem": partial(run_curves, "mcem"),
-    "runtime": partial(run_curves, "runtime"),
-    "mnist": partial(run_table, "mnist"),
-    "cep": partial(run_table, "cep"),
+
+class Study(NamedTuple):
+    """``takes``: the options that mean something to it, besides those that all take."""
+
+    run: Callable[[Options], None]
+    takes: tuple[str, ...]
+
+
+CURVES = ("datasets", "methods", "depths", "splits", "every")
+TABLES = ("methods", "splits", "every")
+STUDIES = {
+    "toy": Study(run_toy, ()),
+    "uci": Study(run_uci, ("datasets", "methods", "depths", "splits", "group_size", "every")),
+    "gaussianity": Study(run_gaussianity, ("datasets", "depths", "every")),
+    "mcem": Study(partial(run_curves, "mcem"), CURVES),
+    "runtime": Study(partial(run_curves, "runtime"), CURVES),
+    "mnist": Study(partial(run_table, "mnist"), TABLES),
+    "cep": Study(partial(run_table, "cep"), TABLES),
 }
 """Quickest first."""

@@ -4,6 +4,7 @@ A fit is looked at between chunks, and scored as if its burn-in ended there. The
 not see compilation either: the first chunk is run once beforehand.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,13 +21,15 @@ from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.published import published
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.study_uci import SETS, parts
-from deepwell.experiments.sweeping import Job, Write, sweep
+from deepwell.experiments.sweeping import Job, Write, sweep_and_report
+from deepwell.inference.methods import METHODS
 from deepwell.interfaces.fitting import fit
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.settings import Settings, make_settings
 from deepwell.predict.metrics import scores
 
 KEY = ("dataset", "depth", "method", "iteration", "split", "seed", *HOW)
-LOOKS = 20
+LOOKS, ROUND = 20, 500
+"""Looks at a fit, at most; they lie a multiple of this many iterations apart, rounded up to whole chunks."""
 DRAWS: dict[str, Any] = {"num_samples": 50, "spacing": 10}
 """Samples behind a score."""
 
@@ -86,10 +89,7 @@ def run_curves(name: str, options: Options) -> None:
     options = options.with_usual("paper")
     study, store = STUDIES[name], Store(options.folder, name, KEY)
     jobs = list(_jobs(options, study, store))
-    try:
-        sweep(store, jobs, options.tell, _words)
-    finally:
-        report(options, name, store)
+    sweep_and_report(store, jobs, options.tell, _words, lambda: report(options, name, store))
 
 
 def _jobs(options: Options, study: Study, store: Store) -> Iterator[Job]:
@@ -99,18 +99,21 @@ def _jobs(options: Options, study: Study, store: Store) -> Iterator[Job]:
         for depth in depths:
             for method in chosen("method", options.methods, tuple(study.methods)):
                 how = options.how()
-                budget = make_settings(how["preset"], **{**study.methods[method], **how["settings"]}).burn_in
+                iterations = looks(make_settings(how["preset"], **{**study.methods[method], **how["settings"]}))
                 for split in options.splits or (0,):
                     common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
                     common |= {"seed": options.seed, **how}
-                    members = [{**common, "iteration": iteration} for iteration in looks(budget)]
+                    members = [{**common, "iteration": iteration} for iteration in iterations]
                     yield Job(f"{common}", members, partial(work, options, study, store))
 
 
-def looks(budget: int) -> list[int]:
-    """Evenly spaced ends of chunks: multiples of 500 where the budget has that many."""
-    gap = max(1, budget // LOOKS) if budget >= LOOKS * 500 else min(budget, 500)
-    return list(range(gap, budget + 1, gap))
+def looks(settings: Settings) -> list[int]:
+    """Evenly spaced ends of chunks of the phase before sampling, the end of the phase the last of them."""
+    phases = [p for p in METHODS[settings.inference].phases(settings.config(1)) if p.name != "sampling"]
+    before, last = sum(phase.iterations for phase in phases[:-1]), phases[-1]
+    gap = ROUND * math.ceil(last.iterations / (LOOKS * ROUND))
+    gap = last.chunk * math.ceil(gap / last.chunk)
+    return [before + end for end in (*range(gap, last.iterations, gap), last.iterations)]
 
 
 def work(options: Options, study: Study, store: Store, members: Sequence[Row], folder: Path, write: Write) -> None:

@@ -22,7 +22,7 @@ from deepwell.experiments.figures import MANY, ONE
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.study_uci import SETS, parts, relative_cost
-from deepwell.experiments.sweeping import Job, Write, sweep
+from deepwell.experiments.sweeping import Job, Write, sweep_and_report
 from deepwell.inference.posteriors import SharedTheta
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.fitting import fit
@@ -31,7 +31,6 @@ KEY = ("dataset", "depth", "draws", "seed", *HOW)
 THRESHOLD, OUTPUTS = 1e-5, 100
 APART: dict[str, Any] = {
     "fixed": ["*"], "burn_in": 1_000, "shortest_window": 1_000, "num_samples": 1, "spacing": 5_000, "window_size": 1,
-    "sampling_friction": 0.01,
 }  # fmt: skip
 """How each of the many chains runs: the preconditioner is tuned, then frozen for ``spacing`` iterations to one draw."""
 SMOKE_APART: dict[str, Any] = {"burn_in": 20, "spacing": 20}
@@ -43,10 +42,7 @@ def run_gaussianity(options: Options) -> None:
     store = Store(options.folder, "gaussianity", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     depths = chosen("depth", options.depths, (1, 2, 3, 4, 5), (2,) if options.smoke else (1, 2))
-    try:
-        sweep(store, list(_jobs(options, names, depths)), options.tell, _words)
-    finally:
-        report(options, store)
+    sweep_and_report(store, list(_jobs(options, names, depths)), options.tell, _words, lambda: report(options, store))
 
 
 def _jobs(options: Options, names: Sequence[str], depths: Sequence[int]) -> Iterator[Job]:

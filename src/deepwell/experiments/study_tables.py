@@ -14,7 +14,7 @@ from deepwell.experiments.figures import bars, save
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, Write, sweep
+from deepwell.experiments.sweeping import Job, Write, sweep_and_report
 from deepwell.interfaces.fitting import fit
 from deepwell.predict.metrics import scores
 
@@ -55,10 +55,7 @@ def run_table(name: str, options: Options) -> None:
     store = Store(options.folder, name, KEY)
     methods = chosen("method", options.methods, tuple(TABLES[name]), ("SGP",) if options.smoke else None)
     jobs = [_job(options, name, method, split) for method in methods for split in options.splits or (0,)]
-    try:
-        sweep(store, jobs, options.tell, _words)
-    finally:
-        report(options, name, store)
+    sweep_and_report(store, jobs, options.tell, _words, lambda: report(options, name, store))
 
 
 def _job(options: Options, name: str, method: str, split: int) -> Job:

@@ -18,7 +18,7 @@ from deepwell.experiments.compare import table
 from deepwell.experiments.figures import save
 from deepwell.experiments.options import HOW, Options
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, Write, sweep
+from deepwell.experiments.sweeping import Job, Write, sweep_and_report
 from deepwell.inference.posteriors import SharedTheta, Variational
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.fitting import fit
@@ -46,10 +46,7 @@ def run_toy(options: Options) -> None:
     """Rows, table, figure."""
     options = options.with_usual("default")
     store = Store(options.folder, "toy", KEY)
-    try:
-        sweep(store, list(_jobs(options)), options.tell, _words)
-    finally:
-        report(options, store)
+    sweep_and_report(store, list(_jobs(options)), options.tell, _words, lambda: report(options, store))
 
 
 def _jobs(options: Options) -> Iterator[Job]:
@@ -79,7 +76,8 @@ def fitted(member: Row, init: FittedModel | None) -> FittedModel:
         settings = {
             name: value for name, value in settings.items() if name not in ("hidden_variance", "noise_variance")
         }
-    return fit(toy.X, toy.Y, seed=member["seed"], init=init, **{**settings, **member["settings"]})
+    settings |= member["settings"]
+    return fit(toy.X, toy.Y, preset=member["preset"], seed=member["seed"], init=init, **settings)
 
 
 def _maxima(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
@@ -130,16 +128,17 @@ def _picture(options: Options, members: Sequence[Row], folder: Path, write: Writ
 def _verdict(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
     """What ``diagnose`` says of four chains."""
     for member in members:
-        write(member, {"verdict": str(four_chains(member["noise_variance"], VERDICT_SEED, **member["settings"]))})
+        found = four_chains(member["noise_variance"], VERDICT_SEED, member["preset"], **member["settings"])
+        write(member, {"verdict": str(found)})
 
 
 WORK = {"maxima": _maxima, "occupancy": _occupancy, "picture": _picture, "verdict": _verdict}
 
 
-def four_chains(noise_variance: float, seed: int, **settings: Any) -> Any:
+def four_chains(noise_variance: float, seed: int, preset: str = "default", **settings: Any) -> Any:
     """Four chains on the points through ``deepwell.fit``, diagnosed on a grid between the outermost points."""
     chosen = {**toy.SETTINGS, **METHODS["SGHMC"], "num_chains": 4, **settings}
-    model = fit(toy.X, toy.Y, seed=seed, noise_variance=noise_variance, **chosen)
+    model = fit(toy.X, toy.Y, preset=preset, seed=seed, noise_variance=noise_variance, **chosen)
     return model.diagnose(np.linspace(toy.X[0], toy.X[-1], 41))
 
 

@@ -16,7 +16,7 @@ from deepwell.experiments.compare import beside_the_paper, ranks_table, summaris
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, Write, in_groups, sweep
+from deepwell.experiments.sweeping import Job, Write, in_groups, sweep_and_report
 from deepwell.interfaces.fitting import fit_group
 from deepwell.predict.metrics import scores
 
@@ -62,10 +62,7 @@ def run_uci(options: Options) -> None:
     store = Store(options.folder, "uci", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     jobs = list(_jobs(options, names, chosen_methods(options)))
-    try:
-        sweep(store, jobs, options.tell, _words)
-    finally:
-        report(options, store)
+    sweep_and_report(store, jobs, options.tell, _words, lambda: report(options, store))
 
 
 def report(options: Options, store: Store) -> None:

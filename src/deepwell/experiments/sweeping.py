@@ -1,8 +1,10 @@
 """A sweep: jobs that each write some rows, skipped when the rows are there, shared by as many processes as like.
 
-A job is claimed by a lock of the operating system for as long as it runs, so that two processes never do the same work
-and a killed one leaves its jobs to others. What a job began with is noted beside its checkpoints: it is taken up with
-the same members, and rows that it has written already are not written again.
+A job is claimed by a lock of the operating system for as long as it runs, so that processes of one kind do not do the
+same work and a killed one leaves its jobs to others. Other devices, versions and sizes of groups have other jobs, so
+such processes may do the same work at the same time; a row is written once all the same. What a job began with is
+noted beside its checkpoints: it is taken up with the same members, and rows that it has written already are not written
+again.
 """
 
 import hashlib
@@ -18,8 +20,9 @@ from typing import Any, NamedTuple
 import jax
 
 from deepwell import __version__
+from deepwell.data.errors import InputError
 from deepwell.experiments.provenance import provenance
-from deepwell.experiments.results import Row, Store
+from deepwell.experiments.results import Key, Row, Store
 from deepwell.interfaces.containers import write_atomically
 from deepwell.interfaces.locks import claimed
 
@@ -64,13 +67,16 @@ class Tally:
 
 
 def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], str]) -> list[Job]:
-    """Do what is missing; returns the jobs that other processes have in hand."""
+    """Do what is missing; returns the jobs that other processes have in hand.
 
-    def missing(job: Job) -> list[Row]:
-        finished = store.finished()
+    A job that ends without having written all its rows keeps its folder, and is an error once the others are done.
+    """
+
+    def missing(job: Job, finished: set[Key]) -> list[Row]:
         return [member for member in job.members if store.key(member) not in finished]
 
-    tally = Tally(jobs, lambda job: len(missing(job)), tell)
+    at_first = store.finished()
+    tally = Tally(jobs, lambda job: len(missing(job, at_first)), tell)
     tell(f"{store.study}: {tally.done} of {tally.total} rows are there already")
 
     def write(job: Job, member: Row, rest: Row) -> None:
@@ -78,22 +84,44 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], 
         if store.append(row):
             tally.add(job.cost, words(row))
 
-    elsewhere = []
+    elsewhere, unmade = [], 0
     for job in jobs:
-        if not missing(job):
+        if not missing(job, at_first):
             continue
         folder = store.hidden / identifier(job.name)
         with claimed(store.hidden / f"{identifier(job.name)}.lock") as mine:
             if not mine:
                 elsewhere.append(job)
                 continue
-            left = missing(job)
+            left = missing(job, store.finished())
             if left:
                 job.work(_begun(store, folder, left), folder, partial(write, job))
-            shutil.rmtree(folder, ignore_errors=True)
+                left = missing(job, store.finished())
+            if left:
+                unmade += len(left)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
     if elsewhere:
         tell(f"{store.study}: {len(elsewhere)} jobs are in the hands of other processes")
+    if unmade:
+        kept = f"their checkpoints are in {store.hidden}"
+        raise InputError(f"{store.study}: rows are missing of jobs that have ended, {unmade} in all; {kept}")
     return elsewhere
+
+
+def sweep_and_report(
+    store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], str], report: Callable[[], None]
+) -> None:
+    """A sweep, and a report on the rows there are, however it ended; if both fail, the sweep's error is raised."""
+    try:
+        sweep(store, jobs, tell, words)
+    except BaseException:
+        try:
+            report()
+        except Exception as trouble:
+            tell(f"{store.study}: no table and figure of the rows so far: {trouble}")
+        raise
+    report()
 
 
 def _begun(store: Store, folder: Path, left: Sequence[Row]) -> Sequence[Row]:
