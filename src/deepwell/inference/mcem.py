@@ -5,8 +5,8 @@ M-step: one step of an optimiser along the gradient in theta of the log joint at
 
 As in the published code the E-step comes first and the window grows from empty. The two steps share a minibatch and
 whatever depends on theta alone, so that it is computed, and its gradient pulled back, once. A member of a window of
-hundreds is nearly independent of that minibatch; with a window of one (the naive method) it has just moved along it, by a
-step of order epsilon^2.
+hundreds is nearly independent of that minibatch; with a window of one (the naive method) it has just moved along it,
+by a step of order epsilon^2.
 """
 
 from collections.abc import Callable
