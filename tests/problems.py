@@ -1,4 +1,4 @@
-"""What tests of inference on small problems (``deepwell.experiments.small_problems``) share."""
+"""What tests share: small problems (``deepwell.experiments.small_problems``) as inference takes them, and a crash."""
 
 import jax
 from jax.flatten_util import ravel_pytree
@@ -22,3 +22,17 @@ def flat_density(config, problem, X, y):
     theta, _ = ravel_pytree(problem.theta)
     prepared = aim.prepare(theta)
     return aim.density(theta, prepared, aim.batch(jax.random.key(0), theta, prepared))
+
+
+class Crash(Exception):  # noqa: N818
+    """What ``crash_at`` raises."""
+
+
+def crash_at(iteration):
+    """A callback that ends a fit once it has come so far."""
+
+    def callback(event):
+        if event.done >= iteration:
+            raise Crash
+
+    return callback

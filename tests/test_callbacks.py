@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from problems import Crash, crash_at
 from typer.testing import CliRunner
 
 import deepwell
@@ -31,18 +32,6 @@ def watched(table, tmp_path_factory):
     """(model, events, log) of one fit."""
     path, seen = tmp_path_factory.mktemp("log") / "trace.csv", []
     return deepwell.fit(*table, callbacks=[seen.append, CsvLog(path)], **QUICK), seen, path
-
-
-class Crash(Exception):  # noqa: N818
-    pass
-
-
-def crash_at(iteration):
-    def callback(event):
-        if event.done >= iteration:
-            raise Crash
-
-    return callback
 
 
 def test_events_are_the_trace_of_the_fit(watched):

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from kills import study
+from problems import Crash, crash_at
 from test_fit import table
 
 import deepwell
@@ -21,18 +22,6 @@ from deepwell.interfaces import checkpoints
 from deepwell.interfaces.checkpoints import BEFORE, NEWEST
 
 QUICK = {"preset": "quick", "num_inducing": 8, "burn_in": 600, "num_samples": 60, "spacing": 10}
-
-
-class Crash(Exception):  # noqa: N818
-    pass
-
-
-def crash_at(iteration):
-    def callback(event):
-        if event.done >= iteration:
-            raise Crash
-
-    return callback
 
 
 @pytest.fixture(scope="module")
