@@ -9,8 +9,8 @@ import numpy as np
 
 from deepwell.inference.methods import METHODS
 from deepwell.inference.run import _compiled
-from deepwell.interfaces.fitting import _config, _prepare
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.preparing import prepare
+from deepwell.interfaces.presets import make_settings
 
 
 def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -26,8 +26,8 @@ def programs(inference: str, rows: int, columns: int, **settings: Any) -> Iterat
     A phase's program is compiled by its first call.
     """
     chosen = make_settings("paper", inference=inference, spacing=1, **settings)
-    prepared = _prepare(*table(rows, columns), chosen, 0, None)
-    config, method = _config(prepared), METHODS[inference]
+    prepared = prepare(*table(rows, columns), chosen, 0, None)
+    config, method = prepared.config, METHODS[inference]
     problem, data, key = prepared.problem, prepared.rows, prepared.key
     state = _compiled(method.start, False)(config, key, problem, data)
     for phase in method.phases(config):

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "deepwell"
-ROOMS = ["data", "model", "inference", "predict", "interfaces", "experiments", "commands", "cli"]
+ROOMS = ["data", "model", "inference", "predict", "interfaces", "experiments", "commands", "cli", "__main__"]
 HEAVY = {"optax", "scipy", "pandas", "sklearn", "matplotlib", "rich", "typer", "safetensors"}
 
 
@@ -71,9 +71,9 @@ BLOCKS = [
 def test_code_in_the_documents_runs(code, tmp_path, monkeypatch):
     assert len(BLOCKS) >= 1
     monkeypatch.chdir(tmp_path)
-    from deepwell.interfaces import settings
+    from deepwell.interfaces import presets
 
-    monkeypatch.setitem(settings.PRESETS, "default", settings.PRESETS["quick"])
+    monkeypatch.setitem(presets.PRESETS, "default", presets.PRESETS["quick"])
     exec(compile(code, "document", "exec"), {})
 
 

@@ -18,7 +18,7 @@ from deepwell.experiments.simulation import Calibration, calibration, depth_one,
 from deepwell.experiments.small_problems import Quadratic, features_and_variance, quadratic, rows_of
 from deepwell.inference import sghmc
 from deepwell.inference.compiling import quick_jit
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 from deepwell.model.deep_gp import propagate
 
 

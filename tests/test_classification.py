@@ -12,8 +12,8 @@ from deepwell import DeepGPClassifier, InputError
 from deepwell.data.scaling import input_scaling
 from deepwell.data.splits import split_rows
 from deepwell.experiments.evaluate import evaluate
+from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.reading import read_targets, with_likelihood
-from deepwell.interfaces.settings import make_settings
 from deepwell.model.deep_gp import OBJECTIVES
 from deepwell.predict.classes import ClassProbabilities
 from deepwell.predict.metrics import calibration_error, scores

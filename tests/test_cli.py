@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,9 @@ import deepwell
 from deepwell.cli import app
 from deepwell.data.splits import split_rows
 from deepwell.interfaces.console import with_task
-from deepwell.interfaces.fitting import fit_group
+from deepwell.interfaces.grouping import fit_group
+from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.reading import read_targets, with_likelihood
-from deepwell.interfaces.settings import make_settings
 
 RUN = CliRunner()
 
@@ -150,6 +152,8 @@ def test_bad_input_ends_in_one_sentence(folder, monkeypatch, name):
 
 def test_version():
     assert RUN.invoke(app, ["--version"]).output.strip() == deepwell.__version__
+    as_module = subprocess.run([sys.executable, "-m", "deepwell", "--version"], capture_output=True, text=True)
+    assert as_module.stdout.strip() == deepwell.__version__
 
 
 def test_any_setting_can_be_given_and_a_model_of_another_method_be_the_start(folder):

@@ -13,7 +13,7 @@ import deepwell
 from deepwell import DeepwellFileError, InputError
 from deepwell.data.scaling import fit_scaling
 from deepwell.experiments.small_problems import features_and_variance, quadratic
-from deepwell.interfaces.settings import PRESETS, make_settings
+from deepwell.interfaces.presets import PRESETS, make_settings
 
 TINY = {"preset": "quick", "burn_in": 60, "num_samples": 6, "spacing": 2, "num_inducing": 8}
 

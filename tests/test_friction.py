@@ -5,7 +5,7 @@ import pytest
 
 import deepwell
 from deepwell.experiments.small_problems import features_and_variance, quadratic
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 
 
 def heat(batch_size, **settings):

@@ -7,7 +7,7 @@ from test_fit import table
 import deepwell
 from deepwell.data.errors import InputError
 from deepwell.interfaces.checkpoints import Checkpoints
-from deepwell.interfaces.fitting import fit_group
+from deepwell.interfaces.grouping import fit_group
 from deepwell.interfaces.interrupting import Watch
 
 SHORT = {"preset": "quick", "burn_in": 30, "num_samples": 4, "spacing": 3, "num_inducing": 8}

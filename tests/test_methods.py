@@ -9,8 +9,8 @@ from test_fit import NASTY, table
 import deepwell
 from deepwell import InputError
 from deepwell.inference.methods import METHODS
-from deepwell.interfaces.fitting import _config, _prepare
-from deepwell.interfaces.settings import INFERENCE, make_settings
+from deepwell.interfaces.preparing import prepare
+from deepwell.interfaces.presets import INFERENCE, make_settings
 
 SHORT = {"preset": "quick", "burn_in": 40, "num_samples": 6, "spacing": 2, "num_inducing": 8}
 OF_METHOD = {
@@ -77,8 +77,8 @@ def test_files_keep_the_bits(fitted, tmp_path):
 def test_state_keeps_its_structure_through_every_chunk(method):
     """By shapes alone, nothing computed: a phase's state goes in and out with the same tree, shapes and types."""
     settings = make_settings(**TABLE[method])
-    prepared = _prepare(*table(40), settings, 0, None)
-    config, program = _config(prepared), METHODS[method]
+    prepared = prepare(*table(40), settings, 0, None)
+    config, program = prepared.config, METHODS[method]
     key, problem, rows = prepared.key, prepared.problem, prepared.rows
     state = jax.eval_shape(lambda: program.start(config, key, problem, rows))
     for phase in program.phases(config):
@@ -104,8 +104,8 @@ def test_state_keeps_its_structure_through_every_chunk(method):
 def test_every_matrix_product_asks_for_full_precision(method):
     """GPUs otherwise round float32 operands to TF32; the jaxpr says what is asked for."""
     settings = make_settings(**TABLE[method])
-    prepared = _prepare(*table(40), settings, 0, None)
-    config, program = _config(prepared), METHODS[method]
+    prepared = prepare(*table(40), settings, 0, None)
+    config, program = prepared.config, METHODS[method]
     key, problem, rows = prepared.key, prepared.problem, prepared.rows
 
     def everything():

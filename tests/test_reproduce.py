@@ -27,7 +27,7 @@ from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
 from deepwell.inference.methods import METHODS as METHODS_BY_NAME
 from deepwell.inference.posteriors import shared_theta
 from deepwell.inference.run import _is_chunk_end
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 
 WITHOUT = "import sys; sys.modules.update(sklearn=None, arviz=None, blackjax=None); "
 COMMAND = [sys.executable, "-c", WITHOUT + "from deepwell.cli import main; main()", "reproduce"]

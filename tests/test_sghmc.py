@@ -22,7 +22,7 @@ from deepwell.experiments.exact_law import (
 from deepwell.experiments.small_problems import line_data, problem_of, quadratic, shallow
 from deepwell.inference import sghmc
 from deepwell.inference.chains import at_rest, tuned_sampler
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 
 
 def run_chains(density, size, temperature, dynamics=DYNAMICS, steps=STEPS, chains=CHAINS, gradient_noise=0.0):

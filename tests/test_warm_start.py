@@ -6,7 +6,7 @@ from test_fit import table
 
 import deepwell
 from deepwell import InputError
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.starting import checked_start, make_problem
 
 LONG = {"preset": "quick", "num_inducing": 15, "burn_in": 800}

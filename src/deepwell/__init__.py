@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from deepwell.interfaces.fitted import FittedModel
     from deepwell.interfaces.fitting import fit
     from deepwell.interfaces.interrupting import Interrupted
+    from deepwell.interfaces.presets import PRESETS
     from deepwell.interfaces.regressor import DeepGPRegressor
-    from deepwell.interfaces.settings import PRESETS, Settings
+    from deepwell.interfaces.settings import Settings
     from deepwell.predict.classes import ClassProbabilities
     from deepwell.predict.counts import CountMixture
     from deepwell.predict.mixture import Mixture
@@ -33,7 +34,7 @@ _WHERE = {
     "InputError": "deepwell.data.errors",
     "Interrupted": "deepwell.interfaces.interrupting",
     "Mixture": "deepwell.predict.mixture",
-    "PRESETS": "deepwell.interfaces.settings",
+    "PRESETS": "deepwell.interfaces.presets",
     "Settings": "deepwell.interfaces.settings",
     "compare_depths": "deepwell.experiments.depths",
     "fit": "deepwell.interfaces.fitting",

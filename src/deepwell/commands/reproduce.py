@@ -43,7 +43,7 @@ def reproduce(
     """
     from deepwell.experiments.options import Options
     from deepwell.experiments.reproducing import STUDIES
-    from deepwell.interfaces.fitting import checked_seed
+    from deepwell.interfaces.preparing import checked_seed
 
     with plain_errors(), on_device(device):
         if study != ALL and study not in STUDIES:

@@ -19,7 +19,7 @@ from deepwell.data.errors import InputError
 from deepwell.experiments import agreement, exact_law, simulation
 from deepwell.experiments.check_picture import draw_check
 from deepwell.experiments.simulation import Calibration, Case, calibration
-from deepwell.interfaces.fitting import checked_seed
+from deepwell.interfaces.preparing import checked_seed
 from deepwell.model.deep_gp import OBJECTIVES
 
 Verdict = Literal["passed", "failed", "skipped", "reported"]

@@ -14,9 +14,11 @@ from deepwell.interfaces import plots
 from deepwell.interfaces.arviz import LEAST_DRAWS, leave_one_out, require_arviz
 from deepwell.interfaces.callbacks import Callback
 from deepwell.interfaces.fitted import FittedModel
-from deepwell.interfaces.fitting import checked_seed, fit
+from deepwell.interfaces.fitting import fit
+from deepwell.interfaces.preparing import checked_seed
+from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.reading import union_of_classes
-from deepwell.interfaces.settings import Settings, make_settings
+from deepwell.interfaces.settings import Settings
 from deepwell.predict.depths import DepthComparison
 
 WAYS = ("validation", "loo")

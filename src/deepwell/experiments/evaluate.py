@@ -9,9 +9,10 @@ import numpy as np
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_rows
 from deepwell.data.tables import require_same_rows, to_matrix
-from deepwell.interfaces.fitting import checked_seed, fit_group
+from deepwell.interfaces.grouping import fit_group
+from deepwell.interfaces.preparing import checked_seed
+from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.reading import read_targets
-from deepwell.interfaces.settings import make_settings
 from deepwell.predict.metrics import scores
 
 

@@ -19,7 +19,7 @@ from deepwell.inference import sghmc
 from deepwell.inference.chains import no_samples
 from deepwell.inference.compiling import quick_jit
 from deepwell.inference.moving_window import Sampling, draw_samples, freeze
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 from deepwell.model.deep_gp import DeepGP
 
 CHAINS, STEPS, ROWS, INDUCING = 4096, 150, 40, 8

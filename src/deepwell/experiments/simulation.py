@@ -19,7 +19,7 @@ from deepwell.experiments.small_problems import problem_of, shallow, two_layers
 from deepwell.inference.compiling import quick_jit
 from deepwell.inference.methods import METHODS
 from deepwell.inference.problem import Config, Flat, density_of_v
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 from deepwell.model.deep_gp import Batch, DeepGP, propagate
 from deepwell.model.layers import Projection
 from deepwell.model.randomness import standard_normal

@@ -24,7 +24,8 @@ from deepwell.experiments.study_uci import SETS, parts
 from deepwell.experiments.sweeping import Job, Write, sweep_and_report
 from deepwell.inference.methods import METHODS
 from deepwell.interfaces.fitting import fit
-from deepwell.interfaces.settings import Settings, make_settings
+from deepwell.interfaces.presets import make_settings
+from deepwell.interfaces.settings import Settings
 from deepwell.predict.metrics import scores
 
 KEY = ("dataset", "depth", "method", "iteration", "split", "seed", *HOW)

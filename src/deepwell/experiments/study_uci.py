@@ -17,7 +17,7 @@ from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.sweeping import Job, Write, in_groups, sweep_and_report
-from deepwell.interfaces.fitting import fit_group
+from deepwell.interfaces.grouping import fit_group
 from deepwell.predict.metrics import scores
 
 KEY = ("dataset", "method", "split", "seed", *HOW)

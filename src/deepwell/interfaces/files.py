@@ -14,7 +14,7 @@ import numpy as np
 from deepwell.data.scaling import Scaling
 from deepwell.inference import posteriors
 from deepwell.interfaces.containers import DeepwellFileError, Tensors, read_container, write_container
-from deepwell.interfaces.settings import make_settings
+from deepwell.interfaces.presets import make_settings
 from deepwell.model import kernels, likelihoods, means
 from deepwell.model.bnn import Net
 from deepwell.model.deep_gp import DeepGP

@@ -11,7 +11,8 @@ from deepwell.inference.methods import VARIATIONAL
 from deepwell.inference.posteriors import Networks, OwnTheta, Posterior, SharedTheta, Variational
 from deepwell.inference.problem import NetProblem, Problem
 from deepwell.interfaces.fitted import FittedModel
-from deepwell.interfaces.settings import Settings, plain
+from deepwell.interfaces.presets import plain
+from deepwell.interfaces.settings import Settings
 from deepwell.model.bnn import Net, initial_net
 from deepwell.model.deep_gp import DeepGP, Outputs, split_parameters
 from deepwell.model.gaussian_outputs import FIRST_INNER_VARIANCE, Belief, GaussianOutputs, initial_belief
