@@ -35,7 +35,7 @@ def programs(inference: str, rows: int, columns: int, **settings: Any) -> Iterat
             state = _compiled(phase.enter, False)(config, problem, data, state)
         context = problem
         if phase.context is not None:
-            context = _compiled(phase.context, False)(config, problem, data, state)
+            context = _compiled(phase.context, False)(config, key, problem, data, state)
         advance = _compiled(phase.advance, False, shared=2, long_run=True)
 
         def run(count: int, advance: Callable = advance, context: Any = context, state: Any = state) -> None:

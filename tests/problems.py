@@ -9,8 +9,7 @@ from deepwell.inference.sghmc import Dynamics
 
 CONFIG = Config(
     method="sghmc", objective="predictive", inner_samples=1, batch_size=None, dynamics=Dynamics(),
-    sampling_dynamics=Dynamics(), shortest_window=0,
-    burn_in=1,
+    sampling_dynamics=Dynamics(), control_variates=False, shortest_window=0, burn_in=1,
     window_size=300, learning_rate=0.01, priors=None, num_chains=1, num_samples=1,
     spacing=1, dsvi_start=0, e_steps=500, e_samples=10, m_steps=200,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Friction while sampling: little where all rows are seen, more where minibatches bring noise of their own."""
+"""Heat while sampling: the noise of minibatches widens the chain's law, friction and control variates hold it."""
 
 import numpy as np
 import pytest
@@ -28,13 +28,21 @@ def heat(batch_size, **settings):
 
 def test_little_friction_is_right_with_all_rows_and_too_hot_with_minibatches():
     """The noise of minibatches enters the momentum whatever the friction is, so its share grows as friction falls."""
-    all_rows, hot, cooler = heat(1_000), heat(50, sampling_friction=0.01), heat(50)
+    all_rows = heat(1_000)
+    hot, cooler = (heat(50, control_variates=False, sampling_friction=friction) for friction in (0.01, 0.05))
     assert all_rows == pytest.approx(1.0, abs=0.06)
     assert hot - 1.0 > 2.0 * (cooler - 1.0) > 0.1
 
 
+def test_control_variates_take_the_heat_of_minibatches_away():
+    """Little friction, with which minibatches alone make the variance several times too large (the test above)."""
+    assert heat(50, sampling_friction=0.02) == pytest.approx(1.0, abs=0.2)
+
+
 def test_friction_while_sampling_is_chosen_by_whether_there_are_minibatches():
     chosen = make_settings()
-    assert [chosen.config(n).sampling_dynamics.friction for n in (1_000, 1_001)] == [0.01, 0.05]
+    assert [chosen.config(n).sampling_dynamics.friction for n in (1_000, 1_001)] == [0.01, 0.02]
+    assert make_settings(control_variates=False).config(1_001).sampling_dynamics.friction == 0.05
+    assert make_settings(inference="sghmc-bayes").config(1_001).sampling_dynamics.friction == 0.05
     assert make_settings("paper").config(100).sampling_dynamics.friction == 0.05
     assert make_settings(sampling_friction=0.2).config(5_000).sampling_dynamics.friction == 0.2

@@ -86,7 +86,7 @@ def test_state_keeps_its_structure_through_every_chunk(method):
             state = jax.eval_shape(lambda s, p=phase: p.enter(config, problem, rows, s), state)
         context = problem
         if phase.context is not None:
-            context = jax.eval_shape(lambda s, p=phase: p.context(config, problem, rows, s), state)
+            context = jax.eval_shape(lambda s, p=phase: p.context(config, key, problem, rows, s), state)
 
         def advance(context, state, phase=phase):
             return phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.chunk))
@@ -112,7 +112,7 @@ def test_every_matrix_product_asks_for_full_precision(method):
         state = program.start(config, key, problem, rows)
         for phase in program.phases(config):
             state = state if phase.enter is None else phase.enter(config, problem, rows, state)
-            context = problem if phase.context is None else phase.context(config, problem, rows, state)
+            context = problem if phase.context is None else phase.context(config, key, problem, rows, state)
             state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.chunk))
         posterior, _ = program.finish(config, key, problem, state)
         return posterior.functions(posterior.prepare(), rows.X)

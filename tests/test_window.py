@@ -21,6 +21,8 @@ def test_window_equals_a_deque(size, pushed):
         reference.append(value)
     filled = np.asarray(window.members)[: min(len(pushed), size)]
     assert sorted(filled[:, 0, 0]) == sorted(reference)
+    mean = np.mean(reference)
+    np.testing.assert_allclose(windows.mean(window), [[mean], [mean + 0.5]], rtol=1e-6)
     drawn = {float(windows.draw(jax.random.key(i), window)[0]) for i in range(40)}
     assert drawn <= {v + half for v in reference for half in (0.0, 0.5)}
 

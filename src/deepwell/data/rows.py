@@ -49,5 +49,14 @@ def minibatch(key: PRNGKeyArray, rows: PyTree, num_data: Int[Array, ""], size: i
     if size is None:
         return rows, (jnp.arange(example.shape[0], dtype=num_data.dtype) < num_data).astype(example.dtype)
     start = (jax.random.bits(key, dtype=jnp.uint32) % num_data.astype(jnp.uint32)).astype(jnp.int32)
-    run = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, size), rows)
-    return run, jnp.ones((size,), example.dtype)
+    return _run(rows, start, size), jnp.ones((size,), example.dtype)
+
+
+def run_of_rows(rows: PyTree, num_data: Int[Array, ""], start: Int[Array, ""], size: int) -> tuple[PyTree, Array]:
+    """``size`` rows of each array from ``start`` on, weighted 1, or 0 beyond the data."""
+    within = start + jnp.arange(size, dtype=num_data.dtype) < num_data
+    return _run(rows, start, size), within.astype(jax.tree.leaves(rows)[0].dtype)
+
+
+def _run(rows: PyTree, start: Int[Array, ""], size: int) -> PyTree:
+    return jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, size), rows)

@@ -103,11 +103,13 @@ def sampled(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
         jnp.zeros((1,), jnp.int32),
         jax.vmap(sghmc.init)(positions),
         no_samples(config, INDUCING, positions.dtype),
+        None,
     )
-    frozen, advance = freeze(config, problem, rows, state), quick_jit(draw_samples, static_argnums=(0,))
+    key, advance = jax.random.key(seed), quick_jit(draw_samples, static_argnums=(0,))
+    frozen = freeze(config, key, problem, rows, state)
     for ends in ((0, 2), (2, 3)):
         first, last = (jnp.asarray(s * config.spacing) for s in ends)
-        state, _ = advance(config, jax.random.key(seed), frozen, rows, state, first, last)
+        state, _ = advance(config, key, frozen, rows, state, first, last)
     return state
 
 

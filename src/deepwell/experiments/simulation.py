@@ -138,7 +138,7 @@ def sample(config: Config, key: PRNGKeyArray, model: DeepGP, rows: Rows) -> Floa
     state = method.start(config, keys[0], problem, rows)
     for phase, phase_key in zip(method.phases(config), keys[1:], strict=True):
         state = state if phase.enter is None else phase.enter(config, problem, rows, state)
-        context = problem if phase.context is None else phase.context(config, problem, rows, state)
+        context = problem if phase.context is None else phase.context(config, phase_key, problem, rows, state)
         state, _ = phase.advance(config, phase_key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.iterations))
     return state.samples[0]
 

@@ -19,7 +19,7 @@ class Phase(NamedTuple):
     """Iterations of one kind.
 
     enter(config, problem, rows, state) -> state: what the phase before left becomes this phase's state;
-    context(config, problem, rows, state) -> what does not change in the phase, recomputable from its state;
+    context(config, key, problem, rows, state) -> what does not change in the phase, recomputable from its state;
     advance(config, key, context, rows, state, first, last) -> (state, mean log-likelihood of a training row);
     usable(config, state, done) -> a state that ``finish`` can take after so many iterations, or None.
     """

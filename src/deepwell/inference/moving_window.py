@@ -3,6 +3,7 @@
 With a window of one state it is the naive method, in which theta follows the newest sample only.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,9 +12,20 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from deepwell.data.rows import Rows, minibatch
+from deepwell.data.rows import Rows, minibatch, run_of_rows
 from deepwell.inference import dsvi, mcem, sghmc
-from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
+from deepwell.inference import window as windows
+from deepwell.inference.chains import (
+    Anchor,
+    Samples,
+    Tuned,
+    at_rest,
+    collect,
+    marked,
+    move_all,
+    no_samples,
+    tuned_sampler,
+)
 from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
 from deepwell.inference.posteriors import SharedTheta, shared_theta
 from deepwell.inference.problem import Config, Flat, Problem, adam, density_of_v, most_retries, target
@@ -23,6 +35,8 @@ from deepwell.model.linalg import InverseFactor
 
 CACHED_PROJECTIONS = 2**27
 """Numbers of the first layer's projections of all training rows that may be kept."""
+ANCHOR_DRAWS = 16
+"""Draws of the hidden noise behind the gradients of the control variates."""
 
 
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Any:
@@ -80,30 +94,62 @@ class Sampling(NamedTuple):
     jitter_grew: Int[Array, " layers"]
     chains: sghmc.Chain
     samples: Samples
+    anchors: Float[Array, "c k"] | None  # where the control variates are
 
 
 class Frozen(NamedTuple):
     """What theta alone decides: the model, its factors, and the rows as the first layer sees them (when they are
-    small enough to keep)."""
+    small enough to keep); and the control variates, if there are any."""
 
     model: DeepGP
     factors: tuple[InverseFactor, ...]
     projected: Projection | None
+    anchors: Anchor | None = None
 
 
 def begin_sampling(config: Config, problem: Problem, rows: Rows, state: mcem.State) -> Sampling:
     """Freeze theta and the preconditioners."""
     tuned: Tuned = state.chains
     samples = no_samples(config, tuned.chain.position.shape[-1], rows.X.dtype)
-    return Sampling(state.theta, tuned.moments, state.refused, state.noted, tuned.chain, samples)
+    anchors = windows.mean(state.window) if config.control_variates else None
+    return Sampling(state.theta, tuned.moments, state.refused, state.noted, tuned.chain, samples, anchors)
 
 
-def freeze(config: Config, problem: Problem, rows: Rows, state: Sampling) -> Frozen:
-    """Factor K_ZZ and project the training inputs on the first layer, once."""
+def freeze(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows, state: Sampling) -> Frozen:
+    """Factor K_ZZ, project the training inputs on the first layer and follow the control variates' gradients, once."""
     model = problem.model(state.theta)
     factors = model.factors()
     keep = rows.X.shape[0] * model.layers[0].num_inducing <= CACHED_PROJECTIONS
-    return Frozen(model, factors, model.layers[0].project(factors[0], rows.X) if keep else None)
+    frozen = Frozen(model, factors, model.layers[0].project(factors[0], rows.X) if keep else None)
+    if state.anchors is None:
+        return frozen
+    gradients = jax.vmap(lambda v: _gradient_over_all_rows(config, key, frozen, rows, v))(state.anchors)
+    return frozen._replace(anchors=Anchor(state.anchors, gradients))
+
+
+def _gradient_over_all_rows(config: Config, key: PRNGKeyArray, frozen: Frozen, rows: Rows, v: Flat) -> Flat:
+    """grad U(v) / N, block by block, the mean over several draws of the hidden noise."""
+    size, num_data = config.batch_size or rows.X.shape[0], rows.num_data
+    blocks = (num_data + size - 1) // size
+    draws = 1 if frozen.model.depth == 1 else ANCHOR_DRAWS
+
+    def add(i: Array, total: Flat) -> Flat:
+        batch = _batch(frozen, rows, lambda arrays: run_of_rows(arrays, num_data, (i % blocks) * size, size))
+        density = density_of_v(config, frozen.model, frozen.factors, batch, num_data)
+        share = jnp.sum(batch.weight) / (draws * num_data).astype(v.dtype)
+        return total - share * jax.grad(lambda v: density(jax.random.fold_in(key, i), v)[0])(v)
+
+    return lax.fori_loop(0, draws * blocks, add, jnp.zeros_like(v))
+
+
+def _batch(frozen: Frozen, rows: Rows, cut: Callable[[Any], tuple[Any, Array]]) -> Batch:
+    """The rows that ``cut`` takes of arrays of all rows, as the first layer sees them."""
+    if frozen.projected is not None:
+        (first, y), weight = cut((frozen.projected, rows.y))
+    else:
+        (X, y), weight = cut((rows.X, rows.y))
+        first = frozen.model.layers[0].project(frozen.factors[0], X)
+    return Batch(first, y, weight)
 
 
 def draw_samples(
@@ -118,16 +164,12 @@ def draw_samples(
     """Burn-in without adapting, at fixed theta: iterations ``first`` up to ``last``."""
 
     def draw_batch(key: PRNGKeyArray) -> Batch:
-        inputs = rows.X if frozen.projected is None else frozen.projected
-        (inputs, y), weight = minibatch(key, (inputs, rows.y), rows.num_data, config.batch_size)
-        if frozen.projected is None:
-            inputs = frozen.model.layers[0].project(frozen.factors[0], inputs)
-        return Batch(inputs, y, weight)
+        return _batch(frozen, rows, lambda arrays: minibatch(key, arrays, rows.num_data, config.batch_size))
 
     def iterate(i: Array, chains: sghmc.Chain) -> tuple[sghmc.Chain, Array]:
         batch_key, step_key = jax.random.split(jax.random.fold_in(key, i))
         density = density_of_v(config, frozen.model, frozen.factors, draw_batch(batch_key), rows.num_data)
-        return move_all(config, step_key, chains, state.moments, density, rows.num_data)
+        return move_all(config, step_key, chains, state.moments, density, rows.num_data, frozen.anchors)
 
     chains, samples, fit = collect(config, state.chains, state.samples, first, last, iterate)
     return state._replace(chains=chains, samples=samples), fit

@@ -31,6 +31,7 @@ class Config(NamedTuple):
     batch_size: int | None  # None: all rows
     dynamics: Dynamics
     sampling_dynamics: Dynamics  # once theta and the preconditioner are frozen
+    control_variates: bool  # while sampling
     shortest_window: int  # floor under the window of the preconditioner; 0: as published
     burn_in: int
     window_size: int

@@ -106,9 +106,9 @@ def worth_now(key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, place
     if usable is None:
         assert last.enter is not None
         usable = _compiled(last.enter, False)(config, problem, rows, state)
-        context = problem if last.context is None else _compiled(last.context, False)(config, problem, rows, usable)
-        ends = jnp.asarray(0), jnp.asarray(last.iterations)
         drawing = jax.random.fold_in(key, len(phases) - 1)
+        context = _context(last, False, config, drawing, problem, rows, usable)
+        ends = jnp.asarray(0), jnp.asarray(last.iterations)
         draw = _compiled(last.advance, False, 2, _is_long(last, config, problem, rows))
         usable, _ = draw(config, drawing, context, rows, usable, *ends)
     return _finished(method, config, jax.random.fold_in(key, len(phases)), problem, usable, place)
@@ -147,7 +147,7 @@ def _run(
         phase = phases[number]
         if phase.enter is not None and (restored is None or number > place.phase):
             state = _compiled(phase.enter, grouped)(config, problem, rows, state)
-        context = problem if phase.context is None else _compiled(phase.context, grouped)(config, problem, rows, state)
+        context = _context(phase, grouped, config, keys[number], problem, rows, state)
         advance = _compiled(phase.advance, grouped, 2, _is_long(phase, config, problem, rows))
         before = sum(earlier.iterations for earlier in phases[:number])
         for done in range(place.done if number == place.phase else 0, phase.iterations, phase.chunk):
@@ -163,6 +163,13 @@ def _run(
                     raise Stopped(worth)
     posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
     return posterior, troubles, place
+
+
+def _context(
+    phase: Phase, grouped: bool, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, state: PyTree
+) -> Any:
+    """What does not change in the phase: the problem itself if it says nothing else."""
+    return problem if phase.context is None else _compiled(phase.context, grouped)(config, key, problem, rows, state)
 
 
 def _is_long(phase: Phase, config: Config, problem: Any, rows: Rows) -> bool:
@@ -189,7 +196,7 @@ def _template(
         for i, phase in enumerate(method.phases(config)[: number + 1]):
             if phase.enter is not None:
                 state = phase.enter(config, problem, rows, state)
-            context = problem if phase.context is None else phase.context(config, problem, rows, state)
+            context = problem if phase.context is None else phase.context(config, key, problem, rows, state)
             if i < number or phase.enter is None:  # without ``enter`` a phase may make its state as it advances
                 state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(1))
         return state

@@ -26,6 +26,12 @@ def push(window: Window, member: PyTree) -> Window:
     return Window(members, window.pushed + 1)
 
 
+def mean(window: Window) -> PyTree:
+    """Of the filled slots, for each chain."""
+    filled = jnp.minimum(window.pushed, jax.tree.leaves(window.members)[0].shape[0])
+    return jax.tree.map(lambda xs: jnp.sum(xs, 0) / filled.astype(xs.dtype), window.members)
+
+
 def draw(key: PRNGKeyArray, window: Window) -> PyTree:
     """A member at random, uniform over the filled slots and the chains."""
     size, chains = jax.tree.leaves(window.members)[0].shape[:2]

@@ -46,6 +46,7 @@ class DeepGPEstimator(BaseEstimator):
         friction: float | None = None,
         sampling_friction: float | None = None,
         subtract_gradient_noise: bool | None = None,
+        control_variates: bool | None = None,
         fixed: Any = None,
         n_variance_inducing: Any = None,
         hidden_units: Any = None,
@@ -78,6 +79,7 @@ class DeepGPEstimator(BaseEstimator):
         self.friction = friction
         self.sampling_friction = sampling_friction
         self.subtract_gradient_noise = subtract_gradient_noise
+        self.control_variates = control_variates
         self.fixed = fixed
         self.n_variance_inducing = n_variance_inducing
         self.hidden_units = hidden_units

@@ -29,6 +29,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "window_size": 300,
         "step_size": 0.01,
         "sampling_friction": 0.05,
+        "control_variates": False,
         "priors": False,
         "shortest_window": 0,
     },
@@ -102,7 +103,7 @@ def _check(s: Settings) -> None:
         value = getattr(s, name)
         if not _is_number(value) or not 0.0 < value < float("inf"):
             raise InputError(f"{name}={value!r} must be a positive number")
-    for name in ("priors", "subtract_gradient_noise"):
+    for name in ("priors", "subtract_gradient_noise", "control_variates"):
         if not isinstance(getattr(s, name), bool):
             raise InputError(f"{name}={getattr(s, name)!r} must be True or False")
     if not isinstance(s.fixed, tuple) or not all(isinstance(pattern, str) for pattern in s.fixed):
