@@ -2,6 +2,7 @@
 tests; real data is found if it lies beside the project."""
 
 import os
+import signal
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache" / "jax"
@@ -15,6 +16,9 @@ from jaxtyping import install_import_hook  # noqa: E402
 
 settings.register_profile("same every time", derandomize=True)
 settings.load_profile("same every time")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell, where Ctrl-C is for others
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")
