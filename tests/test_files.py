@@ -120,3 +120,4 @@ def test_there_is_a_golden_file_of_every_format_and_kind():
     assert {kind for kind, form in kinds if form == "format2"} == {"SharedTheta", "OwnTheta", "Variational", "Networks"}
     likelihoods = {deepwell.load(path).settings.likelihood for path in GOLDEN}
     assert likelihoods == {*NUMBERS, *COUNTS, *CLASSES}
+    assert not any(deepwell.load(path).settings.control_variates for path in GOLDEN)  # all older than these

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deepwell.predict.counts import CountMixture
     from deepwell.predict.mixture import Mixture
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 _WHERE = {
     "ClassProbabilities": "deepwell.predict.classes",

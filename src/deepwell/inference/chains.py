@@ -50,17 +50,20 @@ def move(
     """One SGHMC step; returns the chain, the gradient it followed and the watched mean log-likelihood.
 
     With an anchor a the gradient is grad U_B(v) - grad U_B(a) + grad U(a), U_B on one minibatch and one draw of the
-    hidden noise: as unbiased, and quieter the nearer v is to a (Baker, Fearnhead, Fox, Nemeth 2019, "Control variates
-    for stochastic gradient MCMC").
+    hidden noise: unbiased if grad U(a) is exact, and quieter the nearer v is to a (Baker, Fearnhead, Fox, Nemeth 2019,
+    "Control variates for stochastic gradient MCMC").
     """
 
     def potential(v: Flat) -> tuple[Array, Array]:
         value, watched = density(keys[0], v)
         return -value, watched
 
-    gradient, fit = jax.grad(potential, has_aux=True)(chain.position)
-    if anchor is not None:
-        gradient = gradient - jax.grad(potential, has_aux=True)(anchor.position)[0] + anchor.gradient
+    if anchor is None:
+        gradient, fit = jax.grad(potential, has_aux=True)(chain.position)
+    else:
+        both = jnp.stack([chain.position, anchor.position])
+        (here, there), (fit, _) = jax.vmap(jax.grad(potential, has_aux=True))(both)
+        gradient = here - there + anchor.gradient
     moved = sghmc.step(keys[1], chain, moments, gradient, dynamics, 1.0 / num_data.astype(fit.dtype))
     return moved, gradient, fit
 

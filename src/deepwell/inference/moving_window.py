@@ -35,8 +35,10 @@ from deepwell.model.linalg import InverseFactor
 
 CACHED_PROJECTIONS = 2**27
 """Numbers of the first layer's projections of all training rows that may be kept."""
-ANCHOR_DRAWS = 16
-"""Draws of the hidden noise behind the gradients of the control variates."""
+ANCHOR_DRAWS, ANCHOR_GRADIENTS = 16, 8_000
+"""Draws of the hidden noise behind the gradient of a control variate, and minibatches behind it, at most."""
+NO_ITERATION = 2**32 - 1
+"""Sets their key apart from those of iterations."""
 
 
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Any:
@@ -123,20 +125,22 @@ def freeze(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows, stat
     frozen = Frozen(model, factors, model.layers[0].project(factors[0], rows.X) if keep else None)
     if state.anchors is None:
         return frozen
-    gradients = jax.vmap(lambda v: _gradient_over_all_rows(config, key, frozen, rows, v))(state.anchors)
+    keys = jax.random.split(jax.random.fold_in(key, NO_ITERATION), len(state.anchors))
+    gradients = jax.vmap(lambda k, v: _gradient_over_all_rows(config, k, frozen, rows, v))(keys, state.anchors)
     return frozen._replace(anchors=Anchor(state.anchors, gradients))
 
 
 def _gradient_over_all_rows(config: Config, key: PRNGKeyArray, frozen: Frozen, rows: Rows, v: Flat) -> Flat:
-    """grad U(v) / N, block by block, the mean over several draws of the hidden noise."""
+    """grad U(v) / N, block by block, the mean over several draws of the hidden noise, fewer where blocks are many."""
     size, num_data = config.batch_size or rows.X.shape[0], rows.num_data
     blocks = (num_data + size - 1) // size
-    draws = 1 if frozen.model.depth == 1 else ANCHOR_DRAWS
+    affordable = max(1, ANCHOR_GRADIENTS * size // rows.X.shape[0])
+    draws = 1 if frozen.model.depth == 1 else min(ANCHOR_DRAWS, affordable)
 
     def add(i: Array, total: Flat) -> Flat:
         batch = _batch(frozen, rows, lambda arrays: run_of_rows(arrays, num_data, (i % blocks) * size, size))
         density = density_of_v(config, frozen.model, frozen.factors, batch, num_data)
-        share = jnp.sum(batch.weight) / (draws * num_data).astype(v.dtype)
+        share = jnp.sum(batch.weight) / (draws * num_data.astype(v.dtype))
         return total - share * jax.grad(lambda v: density(jax.random.fold_in(key, i), v)[0])(v)
 
     return lax.fori_loop(0, draws * blocks, add, jnp.zeros_like(v))

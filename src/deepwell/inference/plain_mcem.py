@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows
 from deepwell.inference import mcem, moving_window
+from deepwell.inference import window as windows
 from deepwell.inference.chains import Tuned, marked, tuned_sampler
 from deepwell.inference.method import Method, Phase, sampling_phase
 from deepwell.inference.problem import Config, Flat, Problem, adam, target
@@ -99,7 +100,9 @@ def burn_in(
         return state._replace(theta=done.theta, optimiser=done.optimiser, refused=done.refused)
 
     chains, kept, total = e_step(state)
-    state = m_step(state._replace(chains=chains, noted=state.noted + aim.note(aim.prepare(state.theta))), kept)
+    window = windows.push(state.window, jnp.mean(kept, 0))  # where the control variates of sampling will be
+    noted = state.noted + aim.note(aim.prepare(state.theta))
+    state = m_step(state._replace(chains=chains, window=window, noted=noted), kept)
     return state, total / (last - first)
 
 

@@ -46,7 +46,6 @@ class DeepGPEstimator(BaseEstimator):
         friction: float | None = None,
         sampling_friction: float | None = None,
         subtract_gradient_noise: bool | None = None,
-        control_variates: bool | None = None,
         fixed: Any = None,
         n_variance_inducing: Any = None,
         hidden_units: Any = None,
@@ -57,6 +56,7 @@ class DeepGPEstimator(BaseEstimator):
         random_state: Any = None,
         verbose: bool = False,
         callbacks: Any = None,
+        control_variates: bool | None = None,
     ) -> None:
         self.depth = depth
         self.width = width
@@ -79,7 +79,6 @@ class DeepGPEstimator(BaseEstimator):
         self.friction = friction
         self.sampling_friction = sampling_friction
         self.subtract_gradient_noise = subtract_gradient_noise
-        self.control_variates = control_variates
         self.fixed = fixed
         self.n_variance_inducing = n_variance_inducing
         self.hidden_units = hidden_units
@@ -90,6 +89,7 @@ class DeepGPEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.control_variates = control_variates
 
     def predict_dist(self, X: Any) -> Prediction:
         """The full predictive distribution."""

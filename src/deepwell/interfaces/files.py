@@ -51,6 +51,9 @@ PLAIN = (
 LATER = ("jitter_grew", "feature_types", "classes")
 """Parts that early files lack."""
 
+BEFORE = {"likelihood": "gaussian", "control_variates": False}
+"""Settings that early files lack, as they were then."""
+
 NAMES, FLAGS, COUNTS = (
     ("feature_names", "target_names"),
     ("named", "single_target"),
@@ -93,7 +96,7 @@ def load(path: str | Path) -> "FittedModel":
         )
         plain = {name: _tuples(described[name]) for name in PLAIN if name not in LATER or name in described}
         chosen = {name: _tuples(value) for name, value in described["settings"].items()}
-        settings = make_settings(**{"likelihood": "gaussian", **chosen})  # early files do not name it
+        settings = make_settings(**{**BEFORE, **chosen})
         plain |= {"x_scaling": x_scaling, "y_scaling": y_scaling, "conformity": tensors.get("conformity")}
         model = FittedModel(posterior=posterior, settings=settings, **plain)
         _require_sound(model)

@@ -77,7 +77,8 @@ class Settings:
     control_variates: bool = True
     """Where there are minibatches, sghmc, sghmc-naive and mcem take gradients while sampling relative to those at a
     fixed point, where the gradient over all rows is known: an iteration costs twice as much, and its noise heats the
-    chain several times less."""
+    chain several times less. Not with robust-max, whose gradients are too unlike from point to point, nor with
+    ``subtract_gradient_noise``."""
     shortest_window: int = 1_000
     """Floor, in steps, under the preconditioner's adaptive window; 0: as published."""
     subtract_gradient_noise: bool = False
@@ -124,7 +125,13 @@ class Settings:
         objective = self.objective or ("expected" if by_bound else "predictive")
         priors = self.priors or self.inference in SAMPLES_THETA
         batch_size = None if self.batch_size >= num_rows or self.inference == "nuts" else self.batch_size
-        control_variates = self.control_variates and batch_size is not None and self.inference in SHARE_THETA
+        control_variates = (
+            self.control_variates
+            and batch_size is not None
+            and self.inference in SHARE_THETA
+            and self.likelihood != "robust-max"
+            and not self.subtract_gradient_noise
+        )
         usual = QUIET_FRICTION if control_variates else GLIDING_FRICTION if batch_size is None else self.friction
         sampling_friction = usual if self.sampling_friction is None else self.sampling_friction
         return Config(
