@@ -14,7 +14,7 @@ from deepwell.experiments.compare import Summary, average_ranks, beside_the_pape
 from deepwell.experiments.provenance import commit, data_hash
 from deepwell.experiments.published import Figure, published, published_figure
 from deepwell.experiments.results import Store
-from deepwell.experiments.study_uci import METHODS, SETS
+from deepwell.experiments.study_uci import METHODS, SETS, USUAL_METHODS, runs_table
 from deepwell.experiments.sweeping import Job, sweep, sweep_and_report
 from deepwell.interfaces.locks import claimed
 
@@ -172,6 +172,17 @@ def test_z_is_the_distance_in_standard_errors_of_both_means():
     assert z_value(1.0, 5, Figure(2.0, 0.5)) == pytest.approx(-1 / (0.5 * np.sqrt(0.3)))
     assert z_value(1.0, 5, Figure(2.0)) is None
     assert z_value(1.0, 5, None) is None
+
+
+def test_what_has_been_run_is_counted_and_what_has_not_is_named():
+    cells = {("energy", "SGP"): Summary(0.0, 1.0, 10), ("boston", "SGHMC DGP 3"): Summary(0.0, 1.0, 4)}
+    *_, first, second, _, left, _ = runs_table(cells).split("\n")
+    assert first.split(" | ")[:3] == ["| SGP", "-", "10"]
+    assert second.split(" | ")[:3] == ["| SGHMC DGP 3", "4", "-"]
+    assert set(left.removeprefix("Not begun: ").removesuffix(".").split(", ")) == set(USUAL_METHODS) - {
+        "SGP",
+        "SGHMC DGP 3",
+    }
 
 
 def test_ranks_count_sets_that_all_methods_have():

@@ -12,7 +12,7 @@ from deepwell.data.benchmarks import Dataset
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group, split_rows
 from deepwell.experiments import figures
-from deepwell.experiments.compare import beside_the_paper, ranks_table, summarise
+from deepwell.experiments.compare import Cells, beside_the_paper, ranks_table, summarise, table
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.results import Row, Store
@@ -72,6 +72,7 @@ def report(options: Options, store: Store) -> None:
         return
     shown = {"test_log_likelihood": "{:.3f}", "rmse": "{:.4g}", "crps": "{:.4g}", "coverage_95": "{:.1%}"}
     known = list(METHODS)
+    cells = summarise(rows, "test_log_likelihood")
     parts = [
         "# UCI regression\n",
         f"Preset `{options.preset}`; mean ± standard deviation over splits, in the units of y; z against the paper, "
@@ -82,10 +83,20 @@ def report(options: Options, store: Store) -> None:
             "test_log_likelihood",
             lambda key: (SETS.index(key[0]), known.index(key[1])),
         ),
-        ranks_table(summarise(rows, "test_log_likelihood")),
+        ranks_table(cells),
+        runs_table(cells),
     ]
     options.stem("uci").with_suffix(".md").write_text("\n".join(parts))
     figures.save(figures.uci(rows, SETS, known), options.stem("uci"))
+
+
+def runs_table(cells: Cells) -> str:
+    """How many of the splits have been run, smallest sets first, and which of the usual methods have no row yet."""
+    begun = [name for name in METHODS if any(method == name for _, method in cells)]
+    lines = [[name, *[cells[s, name].runs if (s, name) in cells else "-" for s in SETS]] for name in begun]
+    unbegun = ", ".join(name for name in USUAL_METHODS if name not in begun)
+    title = f"Splits run, of {len(SPLITS)}; the same commands go on with the rest:\n\n"
+    return title + table(["method", *SETS], lines) + (f"\nNot begun: {unbegun}.\n" if unbegun else "")
 
 
 def chosen_methods(options: Options) -> list[str]:
