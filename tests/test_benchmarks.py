@@ -14,7 +14,10 @@ from deepwell.data.benchmarks import OnlineSource
 from deepwell.experiments.evaluate import evaluate
 
 RECORDED = Path(sklearn.__file__).parent / "datasets" / "tests" / "data" / "openml" / "id_561"
-needs_data = pytest.mark.skipif("DEEPWELL_DATA" not in os.environ, reason="DEEPWELL_DATA is not set")
+needs_data = pytest.mark.skipif(
+    not os.environ.get("DEEPWELL_DATA") or not Path(os.environ["DEEPWELL_DATA"]).is_dir(),
+    reason="DEEPWELL_DATA does not name a folder",
+)
 
 
 def test_a_local_folder_comes_first(tmp_path, monkeypatch):
