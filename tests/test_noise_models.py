@@ -212,13 +212,21 @@ def test_mixtures_with_noise_of_several_widths_against_monte_carlo():
     assert np.sum(density) * 0.02 == pytest.approx(1.0, abs=1e-4)
 
 
-def test_crps_by_grid_and_by_pairs_agree():
+def test_three_ways_to_the_mean_distance_of_two_draws_agree(monkeypatch):
     from deepwell.predict import normal_mixtures
 
     rng = np.random.default_rng(0)
-    means, variances = rng.standard_normal((2, 1, 300)), rng.gamma(2.0, 0.1, (2, 1, 300))
-    weights = rng.dirichlet(np.ones(300), (2, 1))
-    pairs, grid = (f(means, variances, weights) for f in (
-        normal_mixtures._distance_by_pairs, normal_mixtures._distance_by_grid
-    ))  # fmt: skip
-    np.testing.assert_allclose(grid, pairs, rtol=1e-4)
+    widths = np.geomspace(0.003, 3.0, 40)[:, None, None]  # of the components beside the spread of their means
+    means, variances = rng.standard_normal((40, 2, 300)), widths**2 * rng.uniform(0.3, 3.0, (40, 2, 300))
+    weights = rng.dirichlet(np.ones(300), (40, 2))
+    pairs = normal_mixtures._distance_by_pairs(means, variances, weights)
+    wide = slice(20, None)  # the grid is for noise of several widths, none of them narrow
+    grid = normal_mixtures._distance_by_grid(means[wide], variances[wide], weights[wide])
+    np.testing.assert_allclose(grid, pairs[wide], rtol=1e-4)
+    taken = []
+    by_steps = normal_mixtures._distance_by_steps
+    monkeypatch.setattr(normal_mixtures, "_distance_by_steps", lambda *a: (taken.append(len(a[0])), by_steps(*a))[1])
+    np.testing.assert_allclose(normal_mixtures._distance(means, variances, weights), pairs, rtol=1e-9)
+    assert 40 < sum(taken) < 80  # wide components by steps, narrow ones by pairs
+    monkeypatch.setattr(normal_mixtures, "STEPS_A_STD", 0.5)  # a third of the steps are too few
+    assert not np.allclose(normal_mixtures._distance(means, variances, weights), pairs, rtol=1e-7, atol=0.0)

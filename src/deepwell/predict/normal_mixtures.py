@@ -5,6 +5,9 @@ from scipy import special
 
 NEWTON_STEPS = 60
 GRID = 400
+REACH, STEPS_A_STD, STEPS_AT_ONCE = 6.5, 1.5, 8
+"""Of the integral of F (1 - F): standard deviations beyond the outermost means, and steps in the narrowest
+component's; numbers of steps are multiples of the last, so that few are different."""
 
 
 def cdf(means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -47,9 +50,41 @@ def _absolute_moment(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
 def crps(
     means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray, by_pairs: bool = True
 ) -> np.ndarray:
-    """E|Y - y| - E|Y - Y'| / 2, the latter in closed form, or on a grid where pairs are too many."""
+    """E|Y - y| - E|Y - Y'| / 2: the former in closed form, the latter to nine digits, or on a coarser grid where
+    components are too many."""
     to_y = np.sum(weights * _absolute_moment(means - y, variances), -1)
-    return to_y - 0.5 * (_distance_by_pairs if by_pairs else _distance_by_grid)(means, variances, weights)
+    return to_y - 0.5 * (_distance if by_pairs else _distance_by_grid)(means, variances, weights)
+
+
+def _distance(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """E|Y - Y'| of each mixture, by steps or by pairs, whichever is less work."""
+    stds = np.sqrt(variances)
+    low, high = np.min(means - REACH * stds, -1), np.max(means + REACH * stds, -1)
+    steps = np.ceil(STEPS_A_STD * (high - low) / np.min(stds, -1) / STEPS_AT_ONCE) * STEPS_AT_ONCE
+    total = np.full(means.shape[:-1], np.nan)
+    for count in np.unique(steps):
+        those = steps == count
+        some = means[those], variances[those], weights[those]
+        if count > means.shape[-1]:
+            total[those] = _distance_by_pairs(*some)
+        else:
+            total[those] = _distance_by_steps(*some, low[those], (high - low)[those] / count, int(count))
+    return total
+
+
+def _distance_by_steps(
+    means: np.ndarray, variances: np.ndarray, weights: np.ndarray, low: np.ndarray, step: np.ndarray, count: int
+) -> np.ndarray:
+    """E|Y - Y'| = 2 int F (1 - F) dz by the trapezoidal rule, whose error falls as exp(-(pi std / step)^2) with the
+    narrowest component's standard deviation (Trefethen, Weideman 2014, "The exponentially convergent trapezoidal
+    rule")."""
+    total = np.zeros(means.shape[:-1])
+    stds = np.sqrt(variances)
+    from_low, steps = (low[..., None] - means) / stds, step[..., None] / stds
+    for k in range(1, count):
+        below = np.sum(weights * special.ndtr(from_low + k * steps), -1)
+        total += below * (1.0 - below)
+    return 2.0 * total * step
 
 
 def _distance_by_pairs(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
