@@ -200,13 +200,17 @@ def test_ranks_count_sets_that_all_methods_have():
 
 
 def test_the_table_shows_the_paper_and_marks_what_falls_short():
+    common = {"dataset": "energy", "method": "SGHMC DGP 2"}
     rows = [
-        {"dataset": "energy", "method": "SGHMC DGP 2", "test_log_likelihood": value, "seconds": 3.0}
-        for value in (-1.0, -1.2)
+        {**common, "test_log_likelihood": -1.0, "seconds": 3.0, "device": "cpu"},
+        {**common, "test_log_likelihood": -1.2, "seconds": 5.0, "device": "cpu"},
+        {**common, "dataset": "boston", "test_log_likelihood": -2.0, "seconds": 1.0, "device": "a GPU"},
     ]
     found = beside_the_paper(rows, {"test_log_likelihood": "{:.2f}".format}, "test_log_likelihood", str)
     z = (-1.1 + 0.552) / (0.189 * np.sqrt(1 / 2 + 1 / 10))
-    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** | 3 |" in found
+    assert "| z | seconds, a GPU | seconds, cpu |" in found  # times of unlike devices have no common mean
+    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** |  | 4 |" in found
+    assert "| boston | SGHMC DGP 2 | 1 | -2.00 |" in found
     assert summarise(rows, "rmse") == {}
 
 

@@ -76,10 +76,12 @@ def beside_the_paper(
     published_table: str,
     order: Callable[[tuple[str, str]], Any],
 ) -> str:
-    """A line a data set and method: the first score beside the paper's and z, then the other scores."""
+    """A line a data set and method: the first score beside the paper's and z, the other scores, and the seconds that
+    a run took on each device."""
     first, *others = scores
     cells = {name: summarise(rows, name) for name in scores}
-    seconds = summarise(rows, "seconds")
+    devices = sorted({row["device"] for row in rows})
+    seconds = {device: summarise([r for r in rows if r["device"] == device], "seconds") for device in devices}
     lines = []
     for key in sorted(cells[first], key=order):
         ours, paper = cells[first][key], published_figure(published_table, *key)
@@ -92,11 +94,12 @@ def beside_the_paper(
                 "" if paper is None else spread(Summary(paper.mean, paper.std or float("nan"), 10), scores[first]),
                 "" if z is None else f"{z:+.1f}" if z > REPRODUCED else f"**{z:+.1f}**",
                 *[scores[name](cells[name][key].mean) if key in cells[name] else "" for name in others],
-                f"{seconds[key].mean:.0f}" if key in seconds else "",
+                *[f"{seconds[d][key].mean:.0f}" if key in seconds[d] else "" for d in devices],
             ]
         )
     words = [name.replace("_", " ") for name in scores]
-    return table(["set", "method", "runs", words[0], "paper", "z", *words[1:], "seconds"], lines)
+    timed = [f"seconds, {device}" for device in devices]
+    return table(["set", "method", "runs", words[0], "paper", "z", *words[1:], *timed], lines)
 
 
 def spread(found: Summary, show: Callable[[float], str]) -> str:
