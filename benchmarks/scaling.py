@@ -1,10 +1,11 @@
-"""How the cost of an iteration grows with rows, inducing points, depth, width and chains, with fitted exponents.
+"""How the cost of an iteration grows with rows, inducing points, depth, width, chains and fits at once.
 
     taskset -c 0 python benchmarks/scaling.py --out docs/img/scaling.png --json scaling.json
 
 One thing varies at a time around the shape of the protein set (36,584 rows, 9 columns, width 9, 100 inducing points,
 minibatches of 10,000 unless told otherwise). Three rounds are interleaved, and medians reported. The exponent b of
-cost = a x^b is fitted to the upper half of the points by least squares on logarithms.
+cost = a x^b is fitted to the upper half of the points by least squares on logarithms. Fits at once ("members") are what
+``deepwell reproduce`` and ``evaluate`` make of the splits of one table; on a GPU run ``--vary members --batch 10000``.
 """
 
 import argparse
@@ -17,16 +18,18 @@ import jax
 import numpy as np
 from steps import programs
 
-STANDARD = {"rows": 36_584, "num_inducing": 100, "depth": 2, "width": 9, "num_chains": 1}
+STANDARD = {"rows": 36_584, "num_inducing": 100, "depth": 2, "width": 9, "num_chains": 1, "members": 1}
 VARIED = {
     "rows": (10_000, 100_000, 1_000_000),
     "num_inducing": (50, 100, 200, 400, 800),
     "depth": (1, 2, 3, 4, 6, 8),
     "width": (1, 2, 4, 9, 18, 36),
     "num_chains": (1, 2, 4, 8, 16, 32),
+    "members": (1, 2, 5, 10),
 }
 NAMES = {
     "rows": "rows", "num_inducing": "inducing points", "depth": "layers", "width": "width", "num_chains": "chains",
+    "members": "fits at once",
 }  # fmt: skip
 SECONDS_A_ROUND = 0.5
 ROUNDS = 3

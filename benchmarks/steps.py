@@ -20,23 +20,27 @@ def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(rows)
 
 
-def programs(inference: str, rows: int, columns: int, **settings: Any) -> Iterator[tuple[str, Callable[[int], None]]]:
+def programs(
+    inference: str, rows: int, columns: int, members: int = 1, **settings: Any
+) -> Iterator[tuple[str, Callable[[int], None]]]:
     """(name, function of a number of iterations that runs them) of each phase of a method, preset ``paper``.
 
-    A phase's program is compiled by its first call.
+    ``members`` fits, alike but for their seeds, run as one program. A phase's program is compiled by its first call.
     """
     chosen = make_settings("paper", inference=inference, spacing=1, **settings)
-    prepared = prepare(*table(rows, columns), chosen, 0, None)
-    config, method = prepared.config, METHODS[inference]
-    problem, data, key = prepared.problem, prepared.rows, prepared.key
-    state = _compiled(method.start, False)(config, key, problem, data)
+    prepared = [prepare(*table(rows, columns), chosen, seed, None) for seed in range(members)]
+    config, method, grouped = prepared[0].config, METHODS[inference], members > 1
+    problem, data, key = jax.tree.map(
+        lambda *x: jnp.stack(x) if grouped else x[0], *[(p.problem, p.rows, p.key) for p in prepared]
+    )
+    state = _compiled(method.start, grouped)(config, key, problem, data)
     for phase in method.phases(config):
         if phase.enter is not None:
-            state = _compiled(phase.enter, False)(config, problem, data, state)
+            state = _compiled(phase.enter, grouped)(config, problem, data, state)
         context = problem
         if phase.context is not None:
-            context = _compiled(phase.context, False)(config, key, problem, data, state)
-        advance = _compiled(phase.advance, False, shared=2, long_run=True)
+            context = _compiled(phase.context, grouped)(config, key, problem, data, state)
+        advance = _compiled(phase.advance, grouped, shared=2, long_run=True)
 
         def run(count: int, advance: Callable = advance, context: Any = context, state: Any = state) -> None:
             jax.block_until_ready(advance(config, key, context, data, state, jnp.asarray(0), jnp.asarray(count)))
