@@ -228,5 +228,13 @@ def test_three_ways_to_the_mean_distance_of_two_draws_agree(monkeypatch):
     monkeypatch.setattr(normal_mixtures, "_distance_by_steps", lambda *a: (taken.append(len(a[0])), by_steps(*a))[1])
     np.testing.assert_allclose(normal_mixtures._distance(means, variances, weights), pairs, rtol=1e-9)
     assert 40 < sum(taken) < 80  # wide components by steps, narrow ones by pairs
+    some = [x.copy() for x in (means, variances)]
+    some[0][0, 0, 0], some[1][1, 1, 7], some[1][2, 0] = np.nan, np.nan, 0.0  # unknown, unknown, without any width
+    found = normal_mixtures._distance(*some, weights)
+    assert np.isnan(found[0, 0])
+    assert np.isnan(found[1, 1])
+    gaps = np.abs(means[2, 0][:, None] - means[2, 0])
+    assert found[2, 0] == pytest.approx(weights[2, 0] @ gaps @ weights[2, 0])
+    np.testing.assert_allclose(found[3:], pairs[3:], rtol=1e-9)
     monkeypatch.setattr(normal_mixtures, "STEPS_A_STD", 0.5)  # a third of the steps are too few
     assert not np.allclose(normal_mixtures._distance(means, variances, weights), pairs, rtol=1e-7, atol=0.0)

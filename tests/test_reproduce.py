@@ -20,7 +20,6 @@ from deepwell.experiments.evaluate import evaluate
 from deepwell.experiments.made import made_table
 from deepwell.experiments.options import SMOKE, Options
 from deepwell.experiments.reproducing import STUDIES
-from deepwell.experiments.results import Store
 from deepwell.experiments.small_problems import shallow
 from deepwell.experiments.study_curves import looks
 from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
@@ -45,12 +44,12 @@ def test_everything_runs_small_and_a_second_time_has_nothing_to_do(tmp_path):
         result = CliRunner().invoke(app, ["reproduce", "all", "--smoke", "--out", str(tmp_path), "--quiet"])
         assert result.exit_code == 0, result.output
         for study in STUDIES:
-            for ending in ("jsonl", "md", "png", "svg"):
-                assert (tmp_path / f"{study}.{ending}").stat().st_size > 100
+            for ending in (".jsonl", "-smoke.md", "-smoke.png", "-smoke.svg"):
+                assert (tmp_path / f"{study}{ending}").stat().st_size > 100
         written = {study: (tmp_path / f"{study}.jsonl").read_bytes() for study in STUDIES}
     assert {study: (tmp_path / f"{study}.jsonl").read_bytes() for study in STUDIES} == written
     assert set(rows_of(tmp_path / "uci.jsonl")[0]) >= KEYS
-    assert "-0.552" in (tmp_path / "uci.md").read_text()
+    assert "-0.552" in (tmp_path / "uci-smoke.md").read_text()
 
 
 def test_rows_are_those_of_evaluate(tmp_path):
@@ -127,7 +126,7 @@ def test_bad_requests_end_in_one_sentence(arguments, words, tmp_path, monkeypatc
 
 def test_what_ended_a_study_is_what_the_user_sees(tmp_path, monkeypatch):
     monkeypatch.delenv("DEEPWELL_DATA", raising=False)
-    monkeypatch.setattr(study_tables, "report", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(study_tables, "page", lambda *arguments: 1 / 0)
     result = CliRunner().invoke(app, ["reproduce", "mnist", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "set DEEPWELL_DATA to a folder" in result.output
@@ -246,11 +245,50 @@ def test_a_curve_of_any_length_is_finished_at_once(tmp_path, monkeypatch):
     assert [row["iteration"] for row in rows_of(tmp_path / "mcem.jsonl")] == list(range(1_000, 12_001, 1_000))
 
 
-def test_the_clock_of_a_curve_goes_on_at_the_pace_of_its_rows(tmp_path):
-    store = Store(tmp_path, "mcem", study_curves.KEY)
-    run = {"dataset": "kin8nm", "depth": 2, "method": "MCEM", "split": 0, "seed": 0}
-    assert study_curves._pace_before(store, run) is None
-    for iteration, seconds in ((500, 5.0), (1000, 10.0), (1500, 18.0)):
-        store.append({**run, "iteration": iteration, "seconds": seconds})
-        store.append({**run, "method": "naive", "iteration": iteration, "seconds": 1.0})
-    assert study_curves._pace_before(store, {**run, "iteration": 2000}) == pytest.approx(0.01)
+def test_the_clock_of_a_curve_goes_on_at_the_pace_it_had(tmp_path, monkeypatch):
+    """Killed after a chunk, before any row: what comes later has the seconds of all its iterations."""
+    clock = [0.0]
+    monkeypatch.setattr(study_curves.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(study_curves, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
+    begun = []
+
+    def fit(X, y, look, checkpoint=None, **options):
+        first = 500 if begun else 0
+        for end in range(first + 250, 1_001, 250):
+            clock[0] += 5.0
+            look(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
+            if end == 750 and checkpoint is not None and not begun:  # its checkpoint is of iteration 500
+                begun.append(True)
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(study_curves, "fit", fit)
+    command = ["reproduce", "mcem", "--smoke", "--out", str(tmp_path), "--methods", "MCEM", "--set", "burn_in=1000"]
+    monkeypatch.setattr(study_curves, "looks", lambda settings: [1_000])
+    for code in (130, 0):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == code, result.output
+    assert [row["seconds"] for row in rows_of(tmp_path / "mcem.jsonl")] == [pytest.approx(20.0)]
+
+
+def test_curves_of_other_sets_are_drawn_too(tmp_path):
+    common = {"method": "MCEM", "seed": 0, "test_log_likelihood": 0.0, "rmse": 1.0}
+    rows = [
+        {**common, "dataset": name, "depth": depth, "split": split, "iteration": i, "seconds": 1.0 * i}
+        for name, depth, split in (("boston", 2, 0), ("kin8nm", 3, 0), ("kin8nm", 2, 1))
+        for i in (500, 1_000)
+    ]
+    made = study_curves.page("mcem", rows)
+    assert [p.strip("# \n") for p in made.paragraphs if p.startswith("## ")] == [
+        "kin8nm, depth 2, split 1", "boston, depth 2, split 0", "kin8nm, depth 3, split 0",
+    ]  # fmt: skip
+    assert sum(p.startswith("Paper: ") for p in made.paragraphs) == 1  # of the paper's own set and depth alone
+    assert len(made.figure.axes) == 6
+
+
+def test_splits_for_tuning_have_rows_and_no_page(tmp_path):
+    command = ["reproduce", "uci", "--smoke", "--out", str(tmp_path), "--methods", "SGP"]
+    result = CliRunner().invoke(app, [*command, "--splits", "100"])
+    assert result.exit_code == 0
+    assert "splits from 10 on are for tuning" in result.output
+    assert [row["split"] for row in rows_of(tmp_path / "uci.jsonl")] == [100]
+    assert not list(tmp_path.glob("*.md"))

@@ -1,5 +1,6 @@
 """Rows of studies: whole, once, and shared by processes; ours beside the paper's."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -7,15 +8,18 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as EmptyFigure
 
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group
 from deepwell.experiments.compare import Summary, average_ranks, beside_the_paper, summarise, z_value
+from deepwell.experiments.options import HOW, Options
 from deepwell.experiments.provenance import commit, data_hash
 from deepwell.experiments.published import Figure, published, published_figure
+from deepwell.experiments.publishing import Page, publish
 from deepwell.experiments.results import Store
 from deepwell.experiments.study_uci import METHODS, SETS, USUAL_METHODS, runs_table
-from deepwell.experiments.sweeping import Job, sweep, sweep_and_report
+from deepwell.experiments.sweeping import Job, sweep, sweep_and_publish
 from deepwell.interfaces.locks import claimed
 
 
@@ -137,21 +141,101 @@ def test_a_sweep_with_nothing_to_do_reads_the_rows_once(tmp_path, monkeypatch):
     assert len(reads) == 1
 
 
-def test_the_error_of_a_sweep_is_not_hidden_by_that_of_its_report(tmp_path):
-    said = []
+def test_the_error_of_a_sweep_is_not_hidden_by_that_of_its_page(tmp_path):
+    said, rows = [], store(tmp_path)
+    options = Options(tmp_path, tell=said.append).of_study("paper")
+    rows.append({"dataset": "energy", "split": 1, "seed": 0, **options.how()})
 
     def work(members, folder, write):
         raise MemoryError("too large")
 
-    def report():
+    def draw(rows):
         raise ValueError("nothing to draw")
 
     jobs = [Job("group", [{"dataset": "energy", "split": 0}], work)]
     with pytest.raises(MemoryError, match="too large"):
-        sweep_and_report(store(tmp_path), jobs, said.append, str, report)
+        sweep_and_publish(rows, options, jobs, str, draw)
     assert said[-1] == "uci: no table and figure of the rows so far: nothing to draw"
     with pytest.raises(ValueError, match="nothing to draw"):
-        sweep_and_report(store(tmp_path), [], said.append, str, report)
+        sweep_and_publish(rows, options, [], str, draw)
+
+
+def test_a_job_that_fails_keeps_no_other_from_running(tmp_path):
+    """Unless two fail alike, one after the other: then it is no matter of the job."""
+    rows, said = store(tmp_path), []
+
+    def job(split, trouble=None):
+        def work(members, folder, write):
+            if trouble:
+                raise trouble
+            write(members[0], {"score": 0.0})
+
+        return Job(f"split {split}", [{"dataset": "energy", "split": split}], work)
+
+    jobs = [job(0, MemoryError("too large")), job(1), job(2, ValueError("NaN")), job(3)]
+    with pytest.raises(MemoryError, match="too large"):
+        sweep(rows, jobs, said.append, str)
+    assert [row["split"] for row in rows.rows()] == [1, 3]
+    assert "uci: split 0 failed: too large; going on with the others" in said
+    with pytest.raises(InputError, match="no such set"):
+        sweep(rows, [job(i, InputError("no such set")) for i in (4, 5)] + [job(6)], said.append, str)
+    assert len(rows.rows()) == 2
+
+
+def test_rows_that_are_there_are_not_scored_again(tmp_path):
+    """A group that was killed while it was scored goes on with the splits that have no row."""
+    rows, scored = store(tmp_path), []
+    members = [{"dataset": "energy", "split": split} for split in range(3)]
+
+    def work(members, folder, write):
+        for member in members:
+            if write.wants(member):
+                scored.append(member["split"])
+                write(member, {"score": 0.0})
+                if len(scored) == 2:
+                    raise KeyboardInterrupt
+
+    job = Job("group", members, work, at_once=True)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(rows, [job], lambda line: None, str)
+    sweep(rows, [job], lambda line: None, str)
+    assert scored == [0, 1, 2]
+
+
+def test_the_time_left_is_that_of_the_work_left(tmp_path, monkeypatch):
+    """Groups whose rows come together, on a clock of our own: ten minutes a group."""
+    now, said = [0.0], []
+    monkeypatch.setattr("deepwell.experiments.sweeping.time.monotonic", lambda: now[0])
+
+    def work(members, folder, write):
+        now[0] += 600.0
+        for member in members:
+            write(member, {"score": 0.0})
+
+    jobs = [Job(str(g), [{"dataset": str(g), "split": i} for i in range(10)], work, at_once=True) for g in range(3)]
+    sweep(store(tmp_path), jobs, said.append, lambda row: "row")
+    assert said[1] == "[1/30] row; 20.0 min left"
+    assert said[10] == "[10/30] row; 20.0 min left"
+    assert said[11] == "[11/30] row; 10.0 min left"
+    assert said[-1] == "[30/30] row; 0 s left"
+
+
+def test_pages_of_rows_made_in_other_ways_have_other_names_and_rows(tmp_path):
+    rows, drawn = Store(tmp_path, "uci", ("split", "seed", *HOW)), []
+    usual = Options(tmp_path).of_study("paper")
+    ways = [usual, dataclasses.replace(usual, settings={"learning_rate": 0.5}), dataclasses.replace(usual, seed=3),
+            dataclasses.replace(usual, smoke=True), Options(tmp_path, preset="best").of_study("paper")]  # fmt: skip
+    for number, options in enumerate(ways):
+        for split in range(number + 1):
+            rows.append({"split": split, "seed": options.seed, **options.how()})
+    for options in ways:
+        publish(rows, options, lambda some: drawn.append(len(some)) or Page(["# Title\n", "Text.\n"], EmptyFigure()))
+    assert drawn == [1, 2, 3, 4, 5]
+    names = ["uci", "uci-learning_rate-0.5", "uci-seed-3", "uci-smoke", "uci-best"]
+    assert {path.name for path in tmp_path.glob("uci*")} == {"uci.jsonl"} | {
+        f"{name}.{kind}" for name in names for kind in ("md", "png", "svg")
+    }
+    assert (tmp_path / "uci-learning_rate-0.5.md").read_text() == "# Title\n\nMade with: learning_rate=0.5.\n\nText.\n"
 
 
 def test_a_job_in_other_hands_is_left_alone(tmp_path):
@@ -186,17 +270,24 @@ def test_what_has_been_run_is_counted_and_what_has_not_is_named():
 
 
 def test_ranks_count_sets_that_all_methods_have():
-    def cell(mean):
-        return Summary(mean, 0.1, 10)
+    def runs(**means):
+        return [{"dataset": name[0], "method": name[2:], "split": i, "x": mean + i} for name, mean in means.items()
+                for i in range(2)]  # fmt: skip
 
-    cells = {("a", "x"): cell(1.0), ("a", "y"): cell(2.0), ("b", "x"): cell(3.0), ("b", "y"): cell(1.0)}
-    cells |= {("c", "x"): cell(0.0), ("c", "y"): cell(9.0), ("a", "seldom"): cell(5.0), ("d", "x"): cell(1.0)}
-    assert average_ranks({key: c for key, c in cells.items() if key[1] != "seldom"}) == (
-        {"x": pytest.approx(5 / 3), "y": pytest.approx(4 / 3)},
-        ["a", "b", "c"],
-    )
-    assert average_ranks(cells) == ({"seldom": 1.0, "x": 3.0, "y": 2.0}, ["a"])
-    assert average_ranks({("a", "x"): cell(1.0), ("b", "y"): cell(1.0), ("b", "x"): cell(0.0)})[1] == ["b"]
+    rows = runs(a_x=1.0, a_y=2.0, b_x=3.0, b_y=1.0, c_x=0.0, c_y=9.0, d_x=1.0)
+    found, sets = average_ranks(rows, "x")
+    assert (found, sets) == ({"x": pytest.approx(5 / 3), "y": pytest.approx(4 / 3)}, {"a": 2, "b": 2, "c": 2})
+    found, sets = average_ranks([*rows, *runs(a_seldom=5.0)], "x")
+    assert (found, sets) == ({"seldom": 1.0, "x": 3.0, "y": 2.0}, {"a": 2})
+    assert average_ranks(runs(a_x=1.0, b_y=1.0, b_x=0.0), "x")[1] == {"b": 2}
+    assert average_ranks([], "x") == ({}, {})
+
+
+def test_ranks_compare_methods_on_the_splits_that_all_have():
+    """x beats y on every split that both have; split 2, a hard one, only x has."""
+    values = {("x", 0): 1.0, ("x", 1): 1.0, ("x", 2): -9.0, ("y", 0): 0.0, ("y", 1): 0.0}
+    rows = [{"dataset": "a", "method": m, "split": i, "score": value} for (m, i), value in values.items()]
+    assert average_ranks(rows, "score") == ({"x": 1.0, "y": 2.0}, {"a": 2})
 
 
 def test_the_table_shows_the_paper_and_marks_what_falls_short():

@@ -59,7 +59,7 @@ def reproduce(
             raise InputError(f"--group-size {group_size} must be 1 or more")
         options = Options(
             folder=out or (Path("results") / "smoke" if smoke else Path("results")),
-            datasets=_words(datasets), methods=_words(methods), depths=_numbers("--depths", depths),
+            datasets=_split(datasets), methods=_split(methods), depths=_numbers("--depths", depths),
             splits=_numbers("--splits", splits), preset=preset, seed=checked_seed(seed), group_size=group_size,
             every=every, smoke=smoke, verbose=sys.stderr.isatty() and not quiet, settings=chosen_settings(others),
             tell=(lambda line: None) if quiet else typer.echo,
@@ -80,7 +80,7 @@ def reproduce(
         typer.echo(f"rows, tables and figures: {options.folder}")
 
 
-def _words(values: Sequence[str] | None) -> list[str] | None:
+def _split(values: Sequence[str] | None) -> list[str] | None:
     """Of an option that is repeated, or given once with commas."""
     return [word.strip() for value in values for word in value.split(",")] if values else None
 
@@ -88,7 +88,7 @@ def _words(values: Sequence[str] | None) -> list[str] | None:
 def _numbers(option: str, values: Sequence[str] | None) -> list[int] | None:
     """Numbers and ranges: 0-4,7."""
     found: list[int] = []
-    for word in _words(values) or []:
+    for word in _split(values) or []:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
         numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else ()
         if not numbers:

@@ -47,21 +47,29 @@ def summarise(rows: Sequence[Row], score: str) -> Cells:
     }
 
 
-def average_ranks(cells: Cells) -> tuple[dict[str, float], list[str]]:
-    """Mean rank of each method, 1 the highest score, over the data sets that all methods have; and these sets.
+def average_ranks(rows: Sequence[Row], score: str) -> tuple[dict[str, float], dict[str, int]]:
+    """Mean rank of each method, 1 the highest mean score, over the data sets, on the splits that all methods have of a
+    set; and how many splits of which sets these are.
 
     Where no set has all methods, methods are left out, the least run first, until one has.
     """
     from scipy.stats import rankdata
 
-    methods = sorted({method for _, method in cells})
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        found.setdefault((row["dataset"], row["method"]), {})[row["split"]] = row[score]
+    methods = sorted({method for _, method in found})
     while methods:
-        sets = sorted({s for s, _ in cells if all((s, method) in cells for method in methods)})
-        if sets:
-            ranks = np.array([rankdata([-cells[s, method].mean for method in methods]) for s in sets])
-            return dict(zip(methods, np.mean(ranks, 0).tolist(), strict=True)), sets
-        methods.remove(min(methods, key=lambda method: sum(m == method for _, m in cells)))
-    return {}, []
+        shared = {
+            s: set.intersection(*(set(found.get((s, m), ())) for m in methods)) for s in sorted({s for s, _ in found})
+        }
+        shared = {s: splits for s, splits in shared.items() if splits}
+        if shared:
+            means = [[np.mean([found[s, m][i] for i in splits]) for m in methods] for s, splits in shared.items()]
+            ranks = np.mean(rankdata(-np.array(means), axis=1), 0)
+            return dict(zip(methods, ranks.tolist(), strict=True)), {s: len(splits) for s, splits in shared.items()}
+        methods.remove(min(methods, key=lambda method: sum(m == method for _, m in found)))
+    return {}, {}
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
@@ -107,10 +115,11 @@ def spread(found: Summary, show: Callable[[float], str]) -> str:
     return show(found.mean) + ("" if np.isnan(found.std) else f" ± {found.std:.2g}")
 
 
-def ranks_table(cells: Cells) -> str:
-    """Average ranks, best first, and over which sets."""
-    ranks, sets = average_ranks(cells)
+def ranks_table(rows: Sequence[Row], score: str) -> str:
+    """Average ranks, best first, and over what."""
+    ranks, sets = average_ranks(rows, score)
     lines = [[method, f"{rank:.2f}"] for method, rank in sorted(ranks.items(), key=lambda item: item[1])]
-    return f"Average rank by test log-likelihood over {', '.join(sets) or 'no set'}:\n\n" + table(
+    over = ", ".join(f"{name} ({splits})" for name, splits in sets.items()) or "no set"
+    return f"Average rank by {score.replace('_', ' ')} over the splits that all have of {over}:\n\n" + table(
         ["method", "rank"], lines
     )

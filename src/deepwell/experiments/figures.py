@@ -1,7 +1,6 @@
 """The paper's figures, from rows: each function returns a ``Figure``, in colour-blind safe colours."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,6 @@ GREEN, PINK, SKY = "#009E73", "#CC79A7", "#56B4E9"
 ONE, MANY = "one chain", "many chains"
 """Where the draws of a test of Gaussianity come from."""
 SHADES = {"BNN": GREY, "SGP": PINK, "DGP": PINK, "Dec": GREEN, "SGHMC": BLUE, "SGHMC-bayes": ORANGE}
-
-
-def save(figure: Any, stem: Path) -> None:
-    """As PNG and SVG, the same bytes for the same rows."""
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.hashsalt": "deepwell"}):
-        figure.savefig(stem.with_suffix(".png"), dpi=150, metadata={"Software": None})
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
 
 
 def uci(rows: Sequence[Row], sets: Sequence[str], methods: Sequence[str]) -> Any:
@@ -73,12 +63,19 @@ def _shade(method: str) -> str:
     return SHADES[method.split(" ")[0]]
 
 
-def curves(by_method: dict[str, list[Row]]) -> Any:
-    """Test log-likelihood against iterations, and against seconds."""
+def curves(sections: Mapping[str, Mapping[str, Sequence[Row]]]) -> Any:
+    """Test log-likelihood against iterations, and against seconds; a row of panels a section, a line a method."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
+    figure = Figure(figsize=(9.5, 0.4 + 3.4 * len(sections)), layout="constrained")
+    panels = figure.subplots(len(sections), 2, sharey="row", squeeze=False)
+    for pair, (title, by_method) in zip(panels, sections.items(), strict=True):
+        pair[0].set_title(title, loc="left", fontsize="medium")
+        _curves_of_one(pair, by_method)
+    return figure
+
+
+def _curves_of_one(panels: Sequence[Any], by_method: Mapping[str, Sequence[Row]]) -> None:
     for axes, along in zip(panels, ("iteration", "seconds"), strict=True):
         for (method, rows), colour, marker in zip(by_method.items(), (BLUE, ORANGE, GREEN), "os^", strict=False):
             points = [(row[along], row["test_log_likelihood"]) for row in rows]
@@ -91,7 +88,6 @@ def curves(by_method: dict[str, list[Row]]) -> Any:
         panels[0].set_ylim(np.quantile(found, 0.1) - 0.1 * np.ptp(found[found >= np.quantile(found, 0.1)]), None)
     panels[0].set_ylabel("test log-likelihood")
     panels[1].legend(frameon=False, loc="lower right")
-    return figure
 
 
 def gaussianity(rows: Sequence[Row], threshold: float) -> Any:

@@ -1,6 +1,7 @@
 """What every study is told: where its rows go, what of it to run, how."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -40,10 +41,15 @@ class Options:
     settings: dict[str, Any] = field(default_factory=dict)
     tell: Callable[[str], None] = lambda line: None
     usual_preset: str | None = None
+    smoke_settings: dict[str, Any] = field(default_factory=lambda: SMOKE)
+    num_seeds: int = 1
 
-    def with_usual(self, preset: str) -> "Options":
-        """The preset that a study takes if none was asked for."""
-        return dataclasses.replace(self, preset=self.preset or preset, usual_preset=preset)
+    def of_study(self, preset: str, smoke_settings: dict[str, Any] = SMOKE, num_seeds: int = 1) -> "Options":
+        """With what a study takes if nothing else was asked for: the preset, the settings of a smoke run, and how
+        many seeds, from the one asked for, its rows have."""
+        return dataclasses.replace(
+            self, preset=self.preset or preset, usual_preset=preset, smoke_settings=smoke_settings, num_seeds=num_seeds
+        )
 
     def members_of_a_group(self) -> int:
         """As asked, or as suits the device."""
@@ -55,19 +61,30 @@ class Options:
         """A benchmark set, or one made up in its place."""
         return _loaded(name, self.smoke)
 
-    def how(self, smoke: dict[str, Any] = SMOKE) -> Row:
-        """The part of a row's key that says how it was made; in a smoke run these settings replace the preset's."""
-        settings = {**(smoke if self.smoke else {}), **self.settings}
+    def how(self) -> Row:
+        """The part of a row's key that says how it was made; in a smoke run its settings replace the preset's."""
+        settings = {**(self.smoke_settings if self.smoke else {}), **self.settings}
         return {"preset": self.preset, "settings": settings, "smoke": self.smoke}
 
-    def made_so(self, rows: Sequence[Row], smoke: dict[str, Any] = SMOKE) -> list[Row]:
+    def made_so(self, rows: Sequence[Row]) -> list[Row]:
         """Those of the rows that this command, or the same before it, has made."""
-        how = self.how(smoke)
-        return [row for row in rows if {name: row.get(name) for name in how} == how]
+        how, seeds = self.how(), range(self.seed, self.seed + self.num_seeds)
+        return [row for row in rows if row.get("seed") in seeds and {name: row.get(name) for name in how} == how]
 
     def stem(self, study: str) -> Path:
-        """Of the study's table and figure: rows of another preset have their own."""
-        return self.folder / (study if self.preset == self.usual_preset else f"{study}-{self.preset}")
+        """Of the study's table and figure: rows made in another way have their own."""
+        preset = [] if self.preset == self.usual_preset else [str(self.preset)]
+        ways = [re.sub(r"[^\w.]+", "-", way).strip("-") for way in (*preset, *self._unusual())]
+        return self.folder / "-".join([study, *ways])
+
+    def remarks(self) -> list[str]:
+        """What was asked for besides a preset, as a paragraph of the study's page."""
+        ways = self._unusual()
+        return [f"Made with: {', '.join(ways)}.\n"] if ways else []
+
+    def _unusual(self) -> list[str]:
+        settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
+        return settings + ([f"seed={self.seed}"] if self.seed else []) + (["smoke"] if self.smoke else [])
 
 
 @lru_cache(1)

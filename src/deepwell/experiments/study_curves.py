@@ -4,6 +4,7 @@ A fit is looked at between chunks, and scored as if its burn-in ended there. The
 not see compilation either: the first chunk is run once beforehand.
 """
 
+import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -12,17 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from deepwell.experiments import figures
 from deepwell.experiments.compare import table
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.published import published
+from deepwell.experiments.publishing import Page
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.study_uci import SETS, parts
-from deepwell.experiments.sweeping import Job, Write, sweep_and_report
+from deepwell.experiments.study_uci import SETS, rows_of_split
+from deepwell.experiments.sweeping import Job, Writer, sweep_and_publish
 from deepwell.inference.methods import METHODS
+from deepwell.interfaces.containers import write_atomically
 from deepwell.interfaces.fitting import fit
 from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.settings import Settings
@@ -35,8 +36,8 @@ DRAWS: dict[str, Any] = {"num_samples": 50, "spacing": 10}
 """Samples behind a score."""
 
 
-class Study(NamedTuple):
-    """A set, a depth, methods by name, and the sentence above the table."""
+class Comparison(NamedTuple):
+    """The paper's set and depth, methods by name, and the sentence above the table."""
 
     dataset: str
     depth: int
@@ -44,8 +45,8 @@ class Study(NamedTuple):
     about: str
 
 
-STUDIES = {
-    "mcem": Study(
+COMPARISONS = {
+    "mcem": Comparison(
         "kin8nm",
         2,
         {
@@ -55,7 +56,7 @@ STUDIES = {
         },
         "Moving Window MCEM (window 300), MCEM (10 samples of 500 steps) and theta following the newest sample alone.",
     ),
-    "runtime": Study(
+    "runtime": Comparison(
         "protein",
         3,
         {
@@ -87,13 +88,12 @@ class Clock:
 
 def run_curves(name: str, options: Options) -> None:
     """Rows, table, figure."""
-    options = options.with_usual("paper")
-    study, store = STUDIES[name], Store(options.folder, name, KEY)
-    jobs = list(_jobs(options, study, store))
-    sweep_and_report(store, jobs, options.tell, _words, lambda: report(options, name, store))
+    options, study = options.of_study("paper"), COMPARISONS[name]
+    jobs = list(_jobs(options, study))
+    sweep_and_publish(Store(options.folder, name, KEY), options, jobs, _in_words, partial(page, name))
 
 
-def _jobs(options: Options, study: Study, store: Store) -> Iterator[Job]:
+def _jobs(options: Options, study: Comparison) -> Iterator[Job]:
     names = chosen("data set", options.datasets, SETS, (study.dataset,))
     depths = options.depths or ((2,) if options.smoke else (study.depth,))
     for dataset in names:
@@ -105,7 +105,7 @@ def _jobs(options: Options, study: Study, store: Store) -> Iterator[Job]:
                     common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
                     common |= {"seed": options.seed, **how}
                     members = [{**common, "iteration": iteration} for iteration in iterations]
-                    yield Job(f"{common}", members, partial(work, options, study, store))
+                    yield Job(f"{common}", members, partial(work, options, study))
 
 
 def looks(settings: Settings) -> list[int]:
@@ -117,28 +117,31 @@ def looks(settings: Settings) -> list[int]:
     return [before + end for end in (*range(gap, last.iterations, gap), last.iterations)]
 
 
-def work(options: Options, study: Study, store: Store, members: Sequence[Row], folder: Path, write: Write) -> None:
+def work(options: Options, study: Comparison, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """One fit, a row a look."""
     first = members[0]
     data = options.table(first["dataset"])
     X, y = data.X.to_numpy(float), data.y.to_numpy()
-    train, test = parts(data, X, first["split"], first["seed"])
+    train, test = rows_of_split(data, X, first["split"], first["seed"])
     settings = {"depth": first["depth"], **study.methods[first["method"]], **DRAWS, **first["settings"]}
     common = {"preset": first["preset"], "seed": first["seed"] + first["split"], **settings}
     wanted = {member["iteration"]: member for member in members}
-    clock, before = Clock(), _pace_before(store, first)
-    paces = [] if before is None else [before]  # used once, where the fit goes on from a checkpoint
+    clock, pace = Clock(), Pace(folder / "pace.json")
+    going_on = pace.read()
 
     def warm_up(iteration: int, model_now: Any) -> None:
         raise WarmedUp
 
     def look(iteration: int, model_now: Any) -> None:
-        if paces:
-            clock.set(iteration * paces.pop())
+        nonlocal going_on
+        if going_on is not None:  # from a checkpoint: its iterations took their time
+            clock.set(iteration * going_on)
+            going_on = None
         seconds = clock.read()
         if iteration in wanted:
             score = scores(model_now().predict_dist(X[test]), y[test])
             write(wanted.pop(iteration), {**score, "seconds": round(seconds, 3), "data": data_hash(X, y)})
+        pace.note(seconds / iteration)
         clock.set(seconds)
 
     with suppress(WarmedUp):
@@ -147,50 +150,49 @@ def work(options: Options, study: Study, store: Store, members: Sequence[Row], f
     fit(X[train], y[train], look=look, checkpoint=folder, every=options.every, verbose=options.verbose, **common)
 
 
-def _pace_before(store: Store, member: Row) -> float | None:
-    """Seconds an iteration in the rows that a process before this one wrote of the same run, if there are any."""
+class Pace:
+    """Seconds an iteration so far, kept in a file for the process that goes on after this one."""
 
-    def run(row: Row) -> Any:
-        return store.key({**row, "iteration": None})
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    found = [row["seconds"] / row["iteration"] for row in store.rows() if run(row) == run(member)]
-    return float(np.median(found)) if found else None
+    def note(self, seconds: float) -> None:
+        write_atomically(self._path, json.dumps(seconds).encode())
+
+    def read(self) -> float | None:
+        """None if no process has begun before."""
+        return json.loads(self._path.read_bytes()) if self._path.exists() else None
 
 
-def report(options: Options, name: str, store: Store) -> None:
-    """Where each method ended, beside the paper's, and the curves."""
-    rows = options.made_so(store.rows())
-    if not rows:
-        return
-    study = STUDIES[name]
-    curves = {method: _curve(rows, method) for method in study.methods}
-    curves = {method: curve for method, curve in curves.items() if curve}
-    lines = []
-    for method, curve in curves.items():
-        last, best = curve[-1], max(curve, key=lambda row: row["test_log_likelihood"])
-        ended = [
-            last["iteration"],
-            f"{last['test_log_likelihood']:.3f}",
-            f"{last['rmse']:.4g}",
-            f"{last['seconds']:.0f}",
-        ]
-        lines.append([method, *ended, f"{best['test_log_likelihood']:.3f} at {best['iteration']}"])
-    header = ["method", "iterations", "test log-likelihood", "RMSE", "seconds", "best"]
-    parts = [
-        f"# Test log-likelihood while learning: {rows[0]['dataset']}, depth {rows[0]['depth']}\n",
-        f"{study.about}\n",
-        table(header, lines),
-        f"Paper: {_paper_says(name)}\n",
-    ]
-    options.stem(name).with_suffix(".md").write_text("\n".join(parts))
-    figures.save(figures.curves(curves), options.stem(name))
+def page(name: str, rows: Sequence[Row]) -> Page:
+    """Where each method ended, and the curves, for each set, depth and split; the paper's own first."""
+    study = COMPARISONS[name]
+    paragraphs, sections = ["# Test log-likelihood while learning\n", f"{study.about}\n"], {}
+    places = {(row["dataset"], row["depth"], row["split"]) for row in rows}
+    for place in sorted(places, key=lambda p: (p[:2] != (study.dataset, study.depth), SETS.index(p[0]), *p[1:])):
+        some = [row for row in rows if (row["dataset"], row["depth"], row["split"]) == place]
+        curves = {method: _curve(some, method) for method in study.methods}
+        curves = {method: curve for method, curve in curves.items() if curve}
+        title = "{}, depth {}, split {}".format(*place)
+        sections[title] = curves
+        paragraphs += [f"## {title}\n", _ends(curves)]
+        if place[:2] == (study.dataset, study.depth):
+            paragraphs.append(f"Paper: {_paper_says(name)}\n")
+    return Page(paragraphs, figures.curves(sections))
 
 
 def _curve(rows: Sequence[Row], method: str) -> list[Row]:
-    """Of the first set, depth, split and seed there is."""
-    told_apart = ("dataset", "depth", "split", "seed")
-    some = [row for row in rows if row["method"] == method and all(row[n] == rows[0][n] for n in told_apart)]
-    return sorted(some, key=lambda row: row["iteration"])
+    return sorted((row for row in rows if row["method"] == method), key=lambda row: row["iteration"])
+
+
+def _ends(curves: dict[str, list[Row]]) -> str:
+    """A line a method: where it ended, and where it was best."""
+    lines = []
+    for method, curve in curves.items():
+        last, best = curve[-1], max(curve, key=lambda row: row["test_log_likelihood"])
+        ended = [f"{last['test_log_likelihood']:.3f}", f"{last['rmse']:.4g}", f"{last['seconds']:.0f}"]
+        lines.append([method, last["iteration"], *ended, f"{best['test_log_likelihood']:.3f} at {best['iteration']}"])
+    return table(["method", "iterations", "test log-likelihood", "RMSE", "seconds", "best"], lines)
 
 
 def _paper_says(name: str) -> str:
@@ -200,5 +202,5 @@ def _paper_says(name: str) -> str:
     return "; ".join(f"{method} about {value} after {seconds} s" for method, (value, seconds) in found.items()) + "."
 
 
-def _words(row: Row) -> str:
+def _in_words(row: Row) -> str:
     return f"{row['method']}, iteration {row['iteration']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"

@@ -20,9 +20,10 @@ from deepwell.experiments import figures
 from deepwell.experiments.compare import table
 from deepwell.experiments.figures import MANY, ONE
 from deepwell.experiments.options import HOW, Options, chosen
+from deepwell.experiments.publishing import Page
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.study_uci import SETS, parts, relative_cost
-from deepwell.experiments.sweeping import Job, Write, sweep_and_report
+from deepwell.experiments.study_uci import SETS, relative_cost, rows_of_split
+from deepwell.experiments.sweeping import Job, Writer, sweep_and_publish
 from deepwell.inference.posteriors import SharedTheta
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.fitting import fit
@@ -38,11 +39,11 @@ SMOKE_APART: dict[str, Any] = {"burn_in": 20, "spacing": 20}
 
 def run_gaussianity(options: Options) -> None:
     """Rows, table, figure."""
-    options = options.with_usual("paper")
+    options = options.of_study("paper")
     store = Store(options.folder, "gaussianity", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     depths = chosen("depth", options.depths, (1, 2, 3, 4, 5), (2,) if options.smoke else (1, 2))
-    sweep_and_report(store, list(_jobs(options, names, depths)), options.tell, _words, lambda: report(options, store))
+    sweep_and_publish(store, options, list(_jobs(options, names, depths)), _in_words, page)
 
 
 def _jobs(options: Options, names: Sequence[str], depths: Sequence[int]) -> Iterator[Job]:
@@ -54,12 +55,12 @@ def _jobs(options: Options, names: Sequence[str], depths: Sequence[int]) -> Iter
             yield Job(f"{name} {depth} {options.seed} {options.how()}", members, partial(work, options), cost)
 
 
-def work(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def work(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """A chain as in the paper, then many from its draws."""
     first = members[0]
     data = options.table(first["dataset"])
     X, y = data.X.to_numpy(float), data.y.to_numpy()
-    train, _ = parts(data, X, 0, first["seed"])
+    train, _ = rows_of_split(data, X, 0, first["seed"])
     common: dict[str, Any] = {"seed": first["seed"], "every": options.every, "verbose": options.verbose}
     settings = {"depth": first["depth"], **first["settings"]}
     one = fit(X[train], y[train], preset=first["preset"], checkpoint=folder / "one", **common, **settings)
@@ -129,12 +130,9 @@ def _standard(values: np.ndarray) -> np.ndarray:
     return (values - np.mean(values)) / np.std(values)
 
 
-def report(options: Options, store: Store) -> None:
+def page(rows: Sequence[Row]) -> Page:
     """Table, verdict, figure."""
-    rows = options.made_so(store.rows())
-    if not rows:
-        return
-    rows.sort(key=lambda row: (SETS.index(row["dataset"]), row["depth"], row["draws"] != ONE))
+    rows = sorted(rows, key=lambda row: (SETS.index(row["dataset"]), row["depth"], row["draws"] != ONE))
     lines = []
     for row in rows:
         correlation = "" if row["autocorrelation"] is None else f"{row['autocorrelation']:.2f}"
@@ -142,15 +140,14 @@ def report(options: Options, store: Store) -> None:
         drawn = [row["dataset"], row["depth"], row["draws"], len(row["worst_draws"])]
         lines.append([*drawn, rejected, f"{row['smallest_p']:.1e}", correlation])
     header = ["set", "depth", "draws from", "draws", f"p < {THRESHOLD:.0e}", "smallest p", "autocorrelation"]
-    parts = [
+    paragraphs = [
         "# Is the posterior Gaussian?\n",
         "Kurtosis test on inducing outputs chosen at random. At depth 1 the posterior is Gaussian exactly, so what is "
         "rejected there is rejected falsely. Autocorrelation: of consecutive draws, median over the outputs.\n",
         table(header, lines),
         *[f"- {sentence}\n" for sentence in verdict(rows)],
     ]
-    options.stem("gaussianity").with_suffix(".md").write_text("\n".join(parts))
-    figures.save(figures.gaussianity(rows, THRESHOLD), options.stem("gaussianity"))
+    return Page(paragraphs, figures.gaussianity(rows, THRESHOLD))
 
 
 def verdict(rows: Sequence[Row]) -> list[str]:
@@ -167,6 +164,6 @@ def verdict(rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def _words(row: Row) -> str:
+def _in_words(row: Row) -> str:
     name = f"{row['dataset']}, depth {row['depth']}, {row['draws']}"
     return f"{name}: {row['below_threshold']} of {row['outputs']} below {THRESHOLD:.0e}"

@@ -10,11 +10,12 @@ import numpy as np
 
 from deepwell.data.splits import split_rows
 from deepwell.experiments.compare import beside_the_paper
-from deepwell.experiments.figures import bars, save
+from deepwell.experiments.figures import bars
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
+from deepwell.experiments.publishing import Page
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, Write, sweep_and_report
+from deepwell.experiments.sweeping import Job, Writer, sweep_and_publish
 from deepwell.interfaces.fitting import fit
 from deepwell.predict.metrics import scores
 
@@ -51,11 +52,11 @@ SHOWN: dict[str, dict[str, Callable[[float], str]]] = {
 
 def run_table(name: str, options: Options) -> None:
     """Rows, table, figure."""
-    options = options.with_usual("default")
+    options = options.of_study("default")
     store = Store(options.folder, name, KEY)
     methods = chosen("method", options.methods, tuple(TABLES[name]), ("SGP",) if options.smoke else None)
     jobs = [_job(options, name, method, split) for method in methods for split in options.splits or (0,)]
-    sweep_and_report(store, jobs, options.tell, _words, lambda: report(options, name, store))
+    sweep_and_publish(store, options, jobs, _in_words, partial(page, name))
 
 
 def _job(options: Options, name: str, method: str, split: int) -> Job:
@@ -63,7 +64,7 @@ def _job(options: Options, name: str, method: str, split: int) -> Job:
     return Job(f"{member}", [member], partial(work, options), TABLES[name][method].get("depth", 1))
 
 
-def work(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def work(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """One fit: the usual training rows, or a random split."""
     for member in members:
         data = options.table(member["dataset"])
@@ -84,25 +85,17 @@ def work(options: Options, members: Sequence[Row], folder: Path, write: Write) -
         write(member, {**found, "seconds": round(seconds, 2), "rows": len(train), "data": data_hash(X, y)})
 
 
-def report(options: Options, name: str, store: Store) -> None:
+def page(name: str, rows: Sequence[Row]) -> Page:
     """Table and figure of what there is."""
-    rows = options.made_so(store.rows())
-    if not rows:
-        return
     known, score = list(TABLES[name]), next(iter(SHOWN[name]))
     remark = {
         "mnist": "60,000 training and 10,000 test pictures, robust-max.",
         "cep": "29,978 molecules, 512 Morgan bits; the paper had 60,000 others, so its figures are not comparable.",
     }[name]
     published_table = "accuracy" if name == "mnist" else "test_log_likelihood"
-    parts = [
-        f"# {name}\n",
-        f"{remark}\n",
-        beside_the_paper(rows, SHOWN[name], published_table, lambda key: known.index(key[1])),
-    ]
-    options.stem(name).with_suffix(".md").write_text("\n".join(parts))
-    save(bars(rows, known, score, published_table), options.stem(name))
+    shown = beside_the_paper(rows, SHOWN[name], published_table, lambda key: known.index(key[1]))
+    return Page([f"# {name}\n", f"{remark}\n", shown], bars(rows, known, score, published_table))
 
 
-def _words(row: Row) -> str:
+def _in_words(row: Row) -> str:
     return f"{row['dataset']}, {row['method']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"

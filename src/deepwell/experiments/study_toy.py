@@ -15,10 +15,10 @@ from jax.flatten_util import ravel_pytree
 from deepwell.experiments import toy_figure
 from deepwell.experiments import toy_problem as toy
 from deepwell.experiments.compare import table
-from deepwell.experiments.figures import save
 from deepwell.experiments.options import HOW, Options
+from deepwell.experiments.publishing import Page
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, Write, sweep_and_report
+from deepwell.experiments.sweeping import Job, Writer, sweep_and_publish
 from deepwell.inference.posteriors import SharedTheta, Variational
 from deepwell.interfaces.fitted import FittedModel
 from deepwell.interfaces.fitting import fit
@@ -44,13 +44,13 @@ DRAWN, PLACES = 40, np.linspace(-2.4, 2.4, 61)
 
 def run_toy(options: Options) -> None:
     """Rows, table, figure."""
-    options = options.with_usual("default")
+    options = options.of_study("default", SMOKE, SEEDS)
     store = Store(options.folder, "toy", KEY)
-    sweep_and_report(store, list(_jobs(options)), options.tell, _words, lambda: report(options, store))
+    sweep_and_publish(store, options, list(_jobs(options)), _in_words, partial(page, options.seed))
 
 
 def _jobs(options: Options) -> Iterator[Job]:
-    how = options.how(SMOKE)
+    how = options.how()
     noises, seeds = (NOISES[:1], 2) if options.smoke else (NOISES, SEEDS)
     methods = list(METHODS)[:2] if options.smoke else list(METHODS)
 
@@ -80,7 +80,7 @@ def fitted(member: Row, init: FittedModel | None) -> FittedModel:
     return fit(toy.X, toy.Y, preset=member["preset"], seed=member["seed"], init=init, **settings)
 
 
-def _maxima(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def _maxima(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """Both modes' log joint densities, and what lies below."""
     for member in members:
         found = modes_first(member["noise_variance"], member["seed"])
@@ -102,7 +102,7 @@ def modes_first(noise_variance: float, seed: int = 0) -> toy.Maxima:
     return toy.Maxima(*(part[order] for part in found))
 
 
-def _occupancy(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def _occupancy(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """Shares of both modes among the samples of fits that start near v = 0, each elsewhere."""
     first = members[0]
     any_fit = fitted({**first, "method": "SGHMC"}, None)
@@ -115,7 +115,7 @@ def _occupancy(options: Options, members: Sequence[Row], folder: Path, write: Wr
         write(member, {"share_of_a": round(float(a), 4), "share_of_b": round(float(b), 4), "seconds": seconds})
 
 
-def _picture(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def _picture(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """The functions of both layers under some samples, along each layer's input."""
     for member in members:
         model = as_samples(fitted(member, None))
@@ -125,10 +125,12 @@ def _picture(options: Options, members: Sequence[Row], folder: Path, write: Writ
         write(member, {"layers": _layers(posterior.model, shown)})
 
 
-def _verdict(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def _verdict(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """What ``diagnose`` says of four chains."""
     for member in members:
-        found = four_chains(member["noise_variance"], VERDICT_SEED, member["preset"], **member["settings"])
+        found = four_chains(
+            member["noise_variance"], VERDICT_SEED + member["seed"], member["preset"], **member["settings"]
+        )
         write(member, {"verdict": str(found)})
 
 
@@ -173,12 +175,12 @@ def _layers(model: Any, flat: jax.Array) -> list[list[list[float]]]:
     return np.round(np.asarray(curves, np.float64), 3).tolist()
 
 
-def report(options: Options, store: Store) -> None:
-    """Table and figure of what there is."""
-    rows = options.made_so(store.rows(), SMOKE)
+def page(seed: int, rows: Sequence[Row]) -> Page | None:
+    """Table and figure, once there is a row of each kind; only the runs have other seeds than the first."""
+    rows = [row for row in rows if row["seed"] == seed or row["kind"] == "occupancy"]
     by_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in WORK}
     if not all(by_kind.values()):
-        return
+        return None
     maxima = [
         [row["noise_variance"], *(f"{x:.2f}" for x in row["log_joint"][:3]), *row["starts"][:3]]
         for row in by_kind["maxima"]
@@ -189,7 +191,7 @@ def report(options: Options, store: Store) -> None:
         a, b = (np.array([row[f"share_of_{mode}"] for row in runs]) for mode in "ab")
         found = (a >= BOTH) & (b < BOTH), (b >= BOTH) & (a < BOTH), (a >= BOTH) & (b >= BOTH), (a < BOTH) & (b < BOTH)
         occupied.append([noise, method, len(runs), *(f"{np.mean(which):.0%}" for which in found)])
-    parts = [
+    paragraphs = [
         "# Two modes\n",
         "Seven points, two layers of width 1, theta fixed (`experiments/toy_problem.py`). Local maxima of the log "
         f"joint density of v, from {STARTS} draws of the prior:\n",
@@ -200,11 +202,10 @@ def report(options: Options, store: Store) -> None:
         f"`diagnose` of four chains at noise variance {VERDICT_NOISE}:\n",
         f"> {by_kind['verdict'][0]['verdict']}\n",
     ]
-    options.stem("toy").with_suffix(".md").write_text("\n".join(parts))
-    save(toy_figure.draw_toy(by_kind, NOISES[0], PLACES, BOTH), options.stem("toy"))
+    return Page(paragraphs, toy_figure.draw_toy(by_kind, NOISES[0], PLACES, BOTH))
 
 
-def _words(row: Row) -> str:
+def _in_words(row: Row) -> str:
     named = {"kind": row["kind"], "method": row.get("method"), "noise variance": row["noise_variance"]}
     found = f", A {row['share_of_a']:.0%}, B {row['share_of_b']:.0%}" if "share_of_a" in row else ""
     return ", ".join(str(value) for value in named.values() if value is not None) + found

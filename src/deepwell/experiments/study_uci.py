@@ -15,8 +15,9 @@ from deepwell.experiments import figures
 from deepwell.experiments.compare import Cells, beside_the_paper, ranks_table, summarise, table
 from deepwell.experiments.options import HOW, Options, chosen
 from deepwell.experiments.provenance import data_hash
+from deepwell.experiments.publishing import Page
 from deepwell.experiments.results import Row, Store
-from deepwell.experiments.sweeping import Job, Write, in_groups, sweep_and_report
+from deepwell.experiments.sweeping import Job, Writer, in_groups, sweep_and_publish
 from deepwell.interfaces.grouping import fit_group
 from deepwell.predict.metrics import scores
 
@@ -58,22 +59,23 @@ USUAL_METHODS = tuple(name for name, m in METHODS.items() if m.family not in ("S
 
 def run_uci(options: Options) -> None:
     """Rows, table, figure."""
-    options = options.with_usual("paper")
+    options = options.of_study("paper")
     store = Store(options.folder, "uci", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     jobs = list(_jobs(options, names, chosen_methods(options)))
-    sweep_and_report(store, jobs, options.tell, _words, lambda: report(options, store))
+    sweep_and_publish(store, options, jobs, _in_words, partial(page, options))
+    if options.splits and not set(options.splits) & set(SPLITS):
+        options.tell(f"uci: splits from {len(SPLITS)} on are for tuning: rows only, table and figure are of the others")
 
 
-def report(options: Options, store: Store) -> None:
-    """Table and figure of all rows made in this way, whether by this command or by earlier ones."""
-    rows = options.made_so(store.rows())
+def page(options: Options, rows: Sequence[Row]) -> Page | None:
+    """Table and figure of all rows made in this way, by this command or by earlier ones; splits for tuning left out."""
+    rows = [row for row in rows if row["split"] in SPLITS]
     if not rows:
-        return
+        return None
     shown = {"test_log_likelihood": "{:.3f}", "rmse": "{:.4g}", "crps": "{:.4g}", "coverage_95": "{:.1%}"}
     known = list(METHODS)
-    cells = summarise(rows, "test_log_likelihood")
-    parts = [
+    paragraphs = [
         "# UCI regression\n",
         f"Preset `{options.preset}`; mean ± standard deviation over splits, in the units of y; z against the paper, "
         "bold below -2 (naval is not comparable: the paper's had other columns).\n",
@@ -83,11 +85,10 @@ def report(options: Options, store: Store) -> None:
             "test_log_likelihood",
             lambda key: (SETS.index(key[0]), known.index(key[1])),
         ),
-        ranks_table(cells),
-        runs_table(cells),
+        ranks_table(rows, "test_log_likelihood"),
+        runs_table(summarise(rows, "test_log_likelihood")),
     ]
-    options.stem("uci").with_suffix(".md").write_text("\n".join(parts))
-    figures.save(figures.uci(rows, SETS, known), options.stem("uci"))
+    return Page(paragraphs, figures.uci(rows, SETS, known))
 
 
 def runs_table(cells: Cells) -> str:
@@ -124,7 +125,7 @@ def _jobs(options: Options, names: Sequence[str], methods: Sequence[str]) -> Ite
                 members = [{**common, "split": split, **options.how()} for split in group]
                 cost = relative_cost(name) * (METHODS[method].depth or 1)
                 title = f"{name} {method} {options.preset} {options.seed} {group} {members[0]['settings']}"
-                yield Job(title, members, partial(work, options), cost)
+                yield Job(title, members, partial(work, options), cost, at_once=True)
 
 
 def relative_cost(name: str) -> float:
@@ -132,33 +133,36 @@ def relative_cost(name: str) -> float:
     return min(TRAINING_ROWS[SETS.index(name)], 10_000) ** 0.75
 
 
-def parts(data: Dataset, X: np.ndarray, split: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def rows_of_split(data: Dataset, X: np.ndarray, split: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Training and test rows: a random split, but of flights always the same days, as the paper's year by artist."""
     if data.name == "flights":
         return split_by_group(100 * data.X["month"].to_numpy() + data.X["day"].to_numpy())
     return split_rows(len(X), split, seed)
 
 
-def work(options: Options, members: Sequence[Row], folder: Path, write: Write) -> None:
+def work(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:
     """Fit the splits of one set by one method, as one program, and score them."""
     first = members[0]
     data = options.table(first["dataset"])
     X, y = data.X.to_numpy(float), data.y.to_numpy()
-    cut = [parts(data, X, member["split"], member["seed"]) for member in members]
+    cut = [rows_of_split(data, X, member["split"], member["seed"]) for member in members]
     settings = {**METHODS[first["method"]].settings, **first["settings"]}
     models = fit_group(
         [(X[train], y[train]) for train, _ in cut],
         [member["seed"] + member["split"] for member in members],
         preset=first["preset"], checkpoint=folder, every=options.every, verbose=options.verbose, **settings,
     )  # fmt: skip
+    data_known_by = data_hash(X, y)
     for member, (train, test), model in zip(members, cut, models, strict=True):
+        if not write.wants(member):
+            continue
         started = time.perf_counter()
         found = scores(model.predict_dist(X[test]), y[test])
         seconds = model.seconds + time.perf_counter() - started
-        sizes = {"rows": len(train), "together": len(members), "data": data_hash(X, y)}
+        sizes = {"rows": len(train), "together": len(members), "data": data_known_by}
         write(member, {**found, "seconds": round(seconds, 2), **sizes})
 
 
-def _words(row: Row) -> str:
+def _in_words(row: Row) -> str:
     score = f"{row['test_log_likelihood']:.3f}, RMSE {row['rmse']:.4g}"
     return f"{row['dataset']}, {row['method']}, split {row['split']}: {score} ({row['seconds']:.0f} s)"

@@ -13,7 +13,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,15 +20,16 @@ import jax
 
 from deepwell import __version__
 from deepwell.data.errors import InputError
+from deepwell.experiments.options import Options
 from deepwell.experiments.provenance import provenance
+from deepwell.experiments.publishing import Draw, publish
 from deepwell.experiments.results import Key, Row, Store
 from deepwell.interfaces.containers import write_atomically
 from deepwell.interfaces.locks import claimed
 
 MEMBERS = "members.json"
 Tell = Callable[[str], None]
-Write = Callable[[Row, Row], None]
-"""(what was known of a row beforehand, the rest of it)."""
+Words = Callable[[Row], str]
 
 
 class Job(NamedTuple):
@@ -37,24 +37,23 @@ class Job(NamedTuple):
 
     ``members`` are the rows as far as they are known beforehand, their keys included; ``work(members, folder, write)``
     calls ``write(member, rest)`` for each as it comes, and keeps checkpoints in ``folder``. ``cost`` is the relative
-    time of one member.
+    time of one member; ``at_once``: all rows come at the end.
     """
 
     name: str
     members: Sequence[Row]
-    work: Callable[[Sequence[Row], Path, Write], None]
+    work: Callable[[Sequence[Row], Path, "Writer"], None]
     cost: float = 1.0
+    at_once: bool = False
 
 
 class Tally:
     """Rows done, and the time left: that of the rows made so far, at the cost of those to come."""
 
-    def __init__(self, jobs: Sequence[Job], missing: Callable[[Job], int], tell: Tell) -> None:
-        self.total = sum(len(job.members) for job in jobs)
-        left = {job.name: missing(job) for job in jobs}
-        self.done = self.total - sum(left.values())
+    def __init__(self, total: int, done: int, cost_left: float, tell: Tell) -> None:
+        self.total, self.done = total, done
         self._tell = tell
-        self._cost_left = sum(job.cost * left[job.name] for job in jobs)
+        self._cost_left = cost_left
         self._cost_done = 0.0
         self._started = time.monotonic()
 
@@ -65,63 +64,96 @@ class Tally:
         left = (time.monotonic() - self._started) / self._cost_done * self._cost_left
         self._tell(f"[{self.done}/{self.total}] {words}; {duration(left)} left")
 
+    def made_elsewhere(self, rows: int, cost: float) -> None:
+        """Rows that another process has made."""
+        self.done += rows
+        self._cost_left = max(0.0, self._cost_left - rows * cost)
 
-def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], str]) -> list[Job]:
+
+class Writer:
+    """Writes the rows of a job, with where they come from; ``wants`` says whether a member has none yet."""
+
+    def __init__(self, store: Store, job: Job, left: int, tally: Tally, words: Words, made_by: Row) -> None:
+        self._store, self._job, self._tally, self._words, self._made_by = store, job, tally, words, made_by
+        self._costs = [job.cost * left] + [0.0] * left if job.at_once else [job.cost] * left
+
+    def wants(self, member: Row) -> bool:
+        return self._store.key(member) not in self._store.finished()
+
+    def __call__(self, member: Row, rest: Row) -> None:
+        """(what was known of a row beforehand, the rest of it)."""
+        row = {**member, **rest, **self._made_by}
+        if self._store.append(row):
+            self._tally.add(self._costs.pop(0), self._words(row))
+
+
+def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[Job]:
     """Do what is missing; returns the jobs that other processes have in hand.
 
-    A job that ends without having written all its rows keeps its folder, and is an error once the others are done.
+    A job that fails does not keep the others from running, unless two fail alike, one after the other; what it failed
+    of is raised at the end. So is it if a job ends without having written all its rows. Either keeps its folder.
     """
 
     def missing(job: Job, finished: set[Key]) -> list[Row]:
         return [member for member in job.members if store.key(member) not in finished]
 
-    at_first = store.finished()
-    tally = Tally(jobs, lambda job: len(missing(job, at_first)), tell)
+    made_by, at_first = provenance(), store.finished()
+    to_do = {job.name: len(missing(job, at_first)) for job in jobs}
+    total, cost = sum(len(job.members) for job in jobs), sum(job.cost * to_do[job.name] for job in jobs)
+    tally = Tally(total, total - sum(to_do.values()), cost, tell)
     tell(f"{store.study}: {tally.done} of {tally.total} rows are there already")
+    unmade = 0
+    failures: list[Exception] = []
 
-    def write(job: Job, member: Row, rest: Row) -> None:
-        row = {**member, **rest, **provenance()}
-        if store.append(row):
-            tally.add(job.cost, words(row))
-
-    elsewhere, unmade = [], 0
-    for job in jobs:
-        if not missing(job, at_first):
-            continue
+    def do(job: Job) -> None:
+        nonlocal unmade
         folder = store.hidden / identifier(job.name)
-        with claimed(store.hidden / f"{identifier(job.name)}.lock") as mine:
-            if not mine:
-                elsewhere.append(job)
-                continue
+        left = missing(job, store.finished())
+        tally.made_elsewhere(to_do[job.name] - len(left), job.cost)
+        if left:
+            job.work(_begun(store, folder, left), folder, Writer(store, job, len(left), tally, words, made_by))
             left = missing(job, store.finished())
-            if left:
-                job.work(_begun(store, folder, left), folder, partial(write, job))
-                left = missing(job, store.finished())
-            if left:
-                unmade += len(left)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
+        if left:
+            unmade += len(left)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    elsewhere = [job for job in jobs if to_do[job.name]]
+    for _ in range(2):  # those in other hands are asked for once more: their process may have died
+        pending, elsewhere = elsewhere, []
+        for job in pending:
+            with claimed(store.hidden / f"{identifier(job.name)}.lock") as mine:
+                if not mine:
+                    elsewhere.append(job)
+                    continue
+                try:
+                    do(job)
+                except Exception as error:
+                    if failures and str(failures[-1]) == str(error):
+                        raise
+                    failures.append(error)
+                    tell(f"{store.study}: {job.name} failed: {error}; going on with the others")
     if elsewhere:
         tell(f"{store.study}: {len(elsewhere)} jobs are in the hands of other processes")
+    if failures:
+        raise failures[0]
     if unmade:
         kept = f"their checkpoints are in {store.hidden}"
         raise InputError(f"{store.study}: rows are missing of jobs that have ended, {unmade} in all; {kept}")
     return elsewhere
 
 
-def sweep_and_report(
-    store: Store, jobs: Sequence[Job], tell: Tell, words: Callable[[Row], str], report: Callable[[], None]
-) -> None:
-    """A sweep, and a report on the rows there are, however it ended; if both fail, the sweep's error is raised."""
+def sweep_and_publish(store: Store, options: Options, jobs: Sequence[Job], words: Words, draw: Draw) -> None:
+    """A sweep, and the page of the rows there are, however it ended; if both fail, the sweep's error is raised."""
     try:
-        sweep(store, jobs, tell, words)
+        sweep(store, jobs, options.tell, words)
     except BaseException:
         try:
-            report()
+            publish(store, options, draw)
         except Exception as trouble:
-            tell(f"{store.study}: no table and figure of the rows so far: {trouble}")
+            options.tell(f"{store.study}: no table and figure of the rows so far: {trouble}")
         raise
-    report()
+    publish(store, options, draw)
 
 
 def _begun(store: Store, folder: Path, left: Sequence[Row]) -> Sequence[Row]:

@@ -64,7 +64,7 @@ def fit_group(
             watching() as watch,
             checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as keeper,
             showing(verbose) as bars,
-            explaining_memory(chosen, members[0].known["num_rows"]),
+            explaining_memory(chosen, members[0].known["num_rows"], len(members)),
         ):
             results = run_group(keys, problem, rows, members[0].config, announcing(bars, log_unit), keeper)
     except Stopped:

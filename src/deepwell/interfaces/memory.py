@@ -13,8 +13,9 @@ class OutOfMemory(MemoryError):  # noqa: N818
 
 
 @contextmanager
-def explaining_memory(settings: Settings, num_rows: int) -> Iterator[None]:
-    """Turn XLA's error into one that names a batch size and a number of chains that need about half as much."""
+def explaining_memory(settings: Settings, num_rows: int, tables: int = 1) -> Iterator[None]:
+    """Turn XLA's error into one that names a batch size and a number of chains that need about half as much; of
+    several tables fitted as one program, first fewer of them, as that changes no result."""
     try:
         yield
     except (jax.errors.JaxRuntimeError, MemoryError) as error:
@@ -22,6 +23,7 @@ def explaining_memory(settings: Settings, num_rows: int) -> Iterator[None]:
             raise
         batch, chains = min(settings.batch_size, num_rows), settings.num_chains
         fewer = f" and num_chains={max(1, chains // 2)} (it was {chains})" if chains > 1 else ""
+        together = f"fewer tables or splits at once (they were {tables}), or " if tables > 1 else ""
         raise OutOfMemory(
-            f"the device ran out of memory: try batch_size={max(1, batch // 2)} (it was {batch}){fewer}"
+            f"the device ran out of memory: try {together}batch_size={max(1, batch // 2)} (it was {batch}){fewer}"
         ) from error

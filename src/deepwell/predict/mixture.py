@@ -111,7 +111,7 @@ class Mixture(NumberPrediction):
     def crps(self, y: np.ndarray) -> np.ndarray:
         """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target; to nine digits if the noise is
         Gaussian, otherwise by a sum over 400 points."""
-        score = partial(normal_mixtures.crps, by_pairs=self.noise_variances.shape[-1] == 1)
+        score = partial(normal_mixtures.crps, coarse=self.noise_variances.shape[-1] > 1)
         return self._shaped(self._over_rows(score, self._standardised(y)) * self.scaling.scale)
 
     @property

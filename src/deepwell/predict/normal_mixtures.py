@@ -5,6 +5,7 @@ from scipy import special
 
 NEWTON_STEPS = 60
 GRID = 400
+NO_WIDTH = 1e-100
 REACH, STEPS_A_STD, STEPS_AT_ONCE = 6.5, 1.5, 8
 """Of the integral of F (1 - F): standard deviations beyond the outermost means, and steps in the narrowest
 component's; numbers of steps are multiples of the last, so that few are different."""
@@ -41,34 +42,37 @@ def quantile(means: np.ndarray, variances: np.ndarray, weights: np.ndarray, q: f
 
 
 def _absolute_moment(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """E|X| for X ~ N(mean, variance)."""
-    std = np.sqrt(variance)
+    """E|X| for X ~ N(mean, variance); |mean| where the variance is zero."""
+    std = np.maximum(np.sqrt(variance), NO_WIDTH)
     ratio = mean / std
     return mean * (2.0 * special.ndtr(ratio) - 1.0) + std * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * ratio**2)
 
 
 def crps(
-    means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray, by_pairs: bool = True
+    means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray, coarse: bool = False
 ) -> np.ndarray:
-    """E|Y - y| - E|Y - Y'| / 2: the former in closed form, the latter to nine digits, or on a coarser grid where
-    components are too many."""
+    """E|Y - y| - E|Y - Y'| / 2: the former in closed form, the latter to nine digits, or on a coarse grid, which very
+    many components of unlike widths ask for."""
     to_y = np.sum(weights * _absolute_moment(means - y, variances), -1)
-    return to_y - 0.5 * (_distance if by_pairs else _distance_by_grid)(means, variances, weights)
+    return to_y - 0.5 * (_distance_by_grid if coarse else _distance)(means, variances, weights)
 
 
 def _distance(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """E|Y - Y'| of each mixture, by steps or by pairs, whichever is less work."""
+    """E|Y - Y'| of each mixture: by steps, or by pairs where so many steps were needed that these are less work.
+
+    It is NaN where a mixture's parameters are.
+    """
     stds = np.sqrt(variances)
     low, high = np.min(means - REACH * stds, -1), np.max(means + REACH * stds, -1)
-    steps = np.ceil(STEPS_A_STD * (high - low) / np.min(stds, -1) / STEPS_AT_ONCE) * STEPS_AT_ONCE
-    total = np.full(means.shape[:-1], np.nan)
-    for count in np.unique(steps):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.ceil(STEPS_A_STD * (high - low) / np.min(stds, -1) / STEPS_AT_ONCE) * STEPS_AT_ONCE
+    by_steps = steps <= means.shape[-1]  # not where it is infinite or NaN
+    total = np.empty(means.shape[:-1])
+    total[~by_steps] = _distance_by_pairs(means[~by_steps], variances[~by_steps], weights[~by_steps])
+    for count in np.unique(steps[by_steps]):
         those = steps == count
         some = means[those], variances[those], weights[those]
-        if count > means.shape[-1]:
-            total[those] = _distance_by_pairs(*some)
-        else:
-            total[those] = _distance_by_steps(*some, low[those], (high - low)[those] / count, int(count))
+        total[those] = _distance_by_steps(*some, low[those], (high - low)[those] / count, int(count))
     return total
 
 
