@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import deepwell
 from deepwell.cli import app
 from deepwell.data.splits import split_rows
-from deepwell.interfaces.console import with_task
+from deepwell.interfaces.console import chosen_settings, with_task
 from deepwell.interfaces.grouping import fit_group
 from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.reading import read_targets, with_likelihood
@@ -248,3 +248,12 @@ def test_classes_are_evaluated_by_their_own_scores(classes):
     bad = RUN.invoke(app, ["evaluate", table, "--target", "kind", "--task", "guessing"])
     assert bad.exit_code == 2
     assert "unknown task 'guessing'" in bad.output
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("True", True), ("False", False), ("None", None), ("3", 3), ("1e-3", 0.001), ("[5,5]", [5, 5]),
+     ("se + linear", "se + linear"), ("dsvi-decoupled", "dsvi-decoupled"), ("", "")],
+)  # fmt: skip
+def test_settings_are_read_as_json_or_python_writes_them(text, value):
+    assert chosen_settings([f"name={text}"]) == {"name": value}

@@ -11,6 +11,7 @@ import typer
 
 from deepwell.data.errors import InputError
 
+AS_IN_JSON = {"True": "true", "False": "false", "None": "null"}
 TASKS = {"regression": "gaussian", "classification": "classes", "counts": "poisson"}
 
 
@@ -46,7 +47,7 @@ OPTIONS = ("preset", "seed", "verbose", "init", "checkpoint", "every", "calibrat
 
 
 def chosen_settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
-    """Options of their own, and NAME=VALUE pairs; values are numbers, true, false, lists, or else text."""
+    """Options of their own, and NAME=VALUE pairs; values are numbers, true or True, false or False, lists, or else text."""
     chosen = {name: value for name, value in named.items() if value is not None}
     for pair in others or []:
         name, equals, text = pair.partition("=")
@@ -57,7 +58,7 @@ def chosen_settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
         if name in OPTIONS:
             raise InputError(f"--set {pair}: {name} is no setting; see --help for options")
         try:
-            chosen[name] = json.loads(text)
+            chosen[name] = json.loads(AS_IN_JSON.get(text, text))
         except json.JSONDecodeError:
             chosen[name] = text
     return chosen
