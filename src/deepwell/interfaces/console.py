@@ -47,7 +47,7 @@ OPTIONS = ("preset", "seed", "verbose", "init", "checkpoint", "every", "calibrat
 
 
 def chosen_settings(others: list[str] | None, **named: Any) -> dict[str, Any]:
-    """Options of their own, and NAME=VALUE pairs; values are numbers, true or True, false or False, lists, or else text."""
+    """Options of their own, and NAME=VALUE pairs; numbers, true or True, false or False, lists, or else text."""
     chosen = {name: value for name, value in named.items() if value is not None}
     for pair in others or []:
         name, equals, text = pair.partition("=")
