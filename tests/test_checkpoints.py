@@ -20,6 +20,7 @@ import deepwell
 from deepwell import InputError, Interrupted
 from deepwell.interfaces import checkpoints
 from deepwell.interfaces.checkpoints import BEFORE, NEWEST
+from deepwell.interfaces.grouping import fit_group
 
 QUICK = {"preset": "quick", "num_inducing": 8, "burn_in": 600, "num_samples": 60, "spacing": 10}
 
@@ -242,6 +243,9 @@ def test_out_of_memory_names_what_to_try(monkeypatch):
     monkeypatch.setattr("deepwell.interfaces.fitting.run", exhausted)
     with pytest.raises(MemoryError, match=r"try batch_size=20 \(it was 40\) and num_chains=2 \(it was 4\)"):
         deepwell.fit(*table(40), num_chains=4, **QUICK)
+    monkeypatch.setattr("deepwell.interfaces.grouping.run_group", exhausted)
+    with pytest.raises(MemoryError, match=r"try fewer tables or splits at once \(they were 2\), or batch_size=20 \("):
+        fit_group([table(40)] * 2, [0, 1], **QUICK)
 
 
 def check_kills(count, tmp_path):

@@ -58,11 +58,9 @@ def average_ranks(rows: Sequence[Row], score: str) -> tuple[dict[str, float], di
     found: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         found.setdefault((row["dataset"], row["method"]), {})[row["split"]] = row[score]
-    methods = sorted({method for _, method in found})
+    sets, methods = sorted({s for s, _ in found}), sorted({method for _, method in found})
     while methods:
-        shared = {
-            s: set.intersection(*(set(found.get((s, m), ())) for m in methods)) for s in sorted({s for s, _ in found})
-        }
+        shared = {s: set.intersection(*(set(found.get((s, m), ())) for m in methods)) for s in sets}
         shared = {s: splits for s, splits in shared.items() if splits}
         if shared:
             means = [[np.mean([found[s, m][i] for i in splits]) for m in methods] for s, splits in shared.items()]

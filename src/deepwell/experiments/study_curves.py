@@ -105,7 +105,8 @@ def _jobs(options: Options, study: Comparison) -> Iterator[Job]:
                     common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
                     common |= {"seed": options.seed, **how}
                     members = [{**common, "iteration": iteration} for iteration in iterations]
-                    yield Job(f"{common}", members, partial(work, options, study))
+                    title = f"{dataset} {depth} {method} {split} {options.seed} {how}"
+                    yield Job(title, members, partial(work, options, study))
 
 
 def looks(settings: Settings) -> list[int]:

@@ -61,7 +61,8 @@ def run_table(name: str, options: Options) -> None:
 
 def _job(options: Options, name: str, method: str, split: int) -> Job:
     member = {"dataset": name, "method": method, "split": split, "seed": options.seed, **options.how()}
-    return Job(f"{member}", [member], partial(work, options), TABLES[name][method].get("depth", 1))
+    title = f"{name} {method} {split} {options.seed} {options.how()}"
+    return Job(title, [member], partial(work, options), TABLES[name][method].get("depth", 1))
 
 
 def work(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:

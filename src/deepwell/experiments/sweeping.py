@@ -74,7 +74,7 @@ class Writer:
     """Writes the rows of a job, with where they come from; ``wants`` says whether a member has none yet."""
 
     def __init__(self, store: Store, job: Job, left: int, tally: Tally, words: Words, made_by: Row) -> None:
-        self._store, self._job, self._tally, self._words, self._made_by = store, job, tally, words, made_by
+        self._store, self._tally, self._words, self._made_by = store, tally, words, made_by
         self._costs = [job.cost * left] + [0.0] * left if job.at_once else [job.cost] * left
 
     def wants(self, member: Row) -> bool:
@@ -105,9 +105,8 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[J
     unmade = 0
     failures: list[Exception] = []
 
-    def do(job: Job) -> None:
+    def do(job: Job, folder: Path) -> None:
         nonlocal unmade
-        folder = store.hidden / identifier(job.name)
         left = missing(job, store.finished())
         tally.made_elsewhere(to_do[job.name] - len(left), job.cost)
         if left:
@@ -122,12 +121,13 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[J
     for _ in range(2):  # those in other hands are asked for once more: their process may have died
         pending, elsewhere = elsewhere, []
         for job in pending:
-            with claimed(store.hidden / f"{identifier(job.name)}.lock") as mine:
+            folder = store.hidden / identifier(job.name)
+            with claimed(folder.with_name(f"{folder.name}.lock")) as mine:
                 if not mine:
                     elsewhere.append(job)
                     continue
                 try:
-                    do(job)
+                    do(job, folder)
                 except Exception as error:
                     if failures and str(failures[-1]) == str(error):
                         raise
