@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from matplotlib.figure import Figure as EmptyFigure
 
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group
-from deepwell.experiments.compare import Summary, average_ranks, beside_the_paper, summarise, z_value
+from deepwell.experiments.compare import Summary, beside_the_paper, summarise, z_value
 from deepwell.experiments.options import HOW, Options
 from deepwell.experiments.provenance import commit, data_hash
 from deepwell.experiments.published import Figure, published, published_figure
 from deepwell.experiments.publishing import Page, publish
+from deepwell.experiments.ranks import average_ranks, ranks_beside_the_papers, ranks_table
 from deepwell.experiments.results import Store
 from deepwell.experiments.study_uci import METHODS, SETS, USUAL_METHODS, runs_table
 from deepwell.experiments.sweeping import Job, sweep, sweep_and_publish
@@ -54,16 +56,36 @@ def test_a_torn_last_line_is_no_row_and_does_no_harm(tmp_path, tail, kept):
     assert all(json.loads(line) for line in rows.path.read_text().splitlines())
 
 
-def test_many_processes_write_whole_lines(tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from deepwell.experiments.results import Store\n"
-        "store = Store(Path(sys.argv[1]), 'uci', ('split',))\n"
-        "for i in range(40): store.append({'split': i, 'by': int(sys.argv[2]), 'long': 'x' * 5000})\n"
-    )
-    processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(i)]) for i in range(2)]
+@pytest.mark.parametrize("locked", [True, False])
+def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
+    """Both read, wait until the other has read, and write: without the lock every row is there twice."""
+    code = textwrap.dedent("""
+        import contextlib, sys, time
+        from pathlib import Path
+        from deepwell.experiments import results
+
+        folder, mine, locked = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
+        if not locked:
+            results.claimed = lambda *arguments, **options: contextlib.nullcontext(True)
+
+        def meet(where, seconds):
+            (folder / f"{mine}-{where}").touch()
+            until = time.monotonic() + seconds
+            while not (folder / f"{1 - mine}-{where}").exists() and time.monotonic() < until:
+                time.sleep(0.001)
+
+        store = results.Store(folder, "uci", ("split",))
+        finished = store.finished
+        store.finished = lambda: (finished(), meet(i, 0.3))[0]
+        meet("start", 60)
+        for i in range(5):
+            store.append({"split": i, "long": "x" * 5000})
+    """)
+    arguments = [[sys.executable, "-c", code, str(tmp_path), str(i), str(locked)] for i in range(2)]
+    processes = [subprocess.Popen(each) for each in arguments]
     assert [process.wait() for process in processes] == [0, 0]
-    lines = [json.loads(line) for line in (tmp_path / "uci.jsonl").read_text().splitlines()]
-    assert sorted(line["split"] for line in lines) == list(range(40))
+    splits = [row["split"] for row in Store(tmp_path, "uci", ("split",)).rows()]
+    assert (sorted(splits) == list(range(5))) == locked
 
 
 def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path):
@@ -98,7 +120,7 @@ def test_a_job_that_fell_goes_on_with_its_members_and_doubles_nothing(tmp_path):
         return {"dataset": "energy", "split": split}
 
     said = []
-    job = Job("group", [another(0), another(1), another(2)], work)
+    job = Job("group", [another(0), another(1), another(2)], work, at_once=True)
     with pytest.raises(RuntimeError):
         sweep(rows, [job], said.append, str)
     assert [r["split"] for r in rows.rows()] == [0]
@@ -160,26 +182,47 @@ def test_the_error_of_a_sweep_is_not_hidden_by_that_of_its_page(tmp_path):
         sweep_and_publish(rows, options, [], str, draw)
 
 
-def test_a_job_that_fails_keeps_no_other_from_running(tmp_path):
-    """Unless two fail alike, one after the other: then it is no matter of the job."""
+def test_members_that_need_no_others_are_not_made_again(tmp_path):
+    rows, seen = store(tmp_path), []
+
+    def work(members, folder, write):
+        for member in members:
+            seen.append(member["split"])
+            write(member, {"score": 0.0})
+            if len(seen) == 2:
+                raise KeyboardInterrupt
+
+    job = Job("one by one", [{"dataset": "energy", "split": split} for split in range(4)], work)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(rows, [job], lambda line: None, str)
+    sweep(rows, [job], lambda line: None, str)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_job_that_fails_keeps_only_its_kind_from_running(tmp_path):
     rows, said = store(tmp_path), []
 
-    def job(split, trouble=None):
+    def job(split, trouble=None, kind=""):
         def work(members, folder, write):
             if trouble:
                 raise trouble
             write(members[0], {"score": 0.0})
 
-        return Job(f"split {split}", [{"dataset": "energy", "split": split}], work)
+        return Job(f"split {split}", [{"dataset": "energy", "split": split}], work, kind=kind)
 
-    jobs = [job(0, MemoryError("too large")), job(1), job(2, ValueError("NaN")), job(3)]
-    with pytest.raises(MemoryError, match="too large"):
+    jobs = [job(0, MemoryError("too large")), job(1), job(2, ValueError()), job(3)]
+    with pytest.raises(InputError, match=r"^split 0 failed: too large; split 2 failed: ValueError$"):
         sweep(rows, jobs, said.append, str)
     assert [row["split"] for row in rows.rows()] == [1, 3]
-    assert "uci: split 0 failed: too large; going on with the others" in said
-    with pytest.raises(InputError, match="no such set"):
-        sweep(rows, [job(i, InputError("no such set")) for i in (4, 5)] + [job(6)], said.append, str)
-    assert len(rows.rows()) == 2
+    assert "uci: split 0 failed: too large" in said
+    alike = [job(i, InputError("no such set"), kind) for kind, splits in (("a", (4, 5)), ("b", (6, 7))) for i in splits]
+    with pytest.raises(InputError, match=r"^no such set$"):
+        sweep(rows, [*alike, job(8, kind="c")], said.append, str)
+    assert [row["split"] for row in rows.rows()] == [1, 3, 8]
+    assert [line for line in said if "no such set" in line] == [
+        "uci: split 4 failed: no such set; the other jobs of a are passed over",
+        "uci: split 6 failed: no such set; the other jobs of b are passed over",
+    ]
 
 
 def test_rows_that_are_there_are_not_scored_again(tmp_path):
@@ -232,6 +275,12 @@ def test_pages_of_rows_made_in_other_ways_have_other_names_and_rows(tmp_path):
         publish(rows, options, lambda some: drawn.append(len(some)) or Page(["# Title\n", "Text.\n"], EmptyFigure()))
     assert drawn == [1, 2, 3, 4, 5]
     names = ["uci", "uci-learning_rate-0.5", "uci-seed-3", "uci-smoke", "uci-best"]
+    stems = [dataclasses.replace(usual, settings=s).stem("uci").name for s in ({"x": 1}, {"x": -1}, {"x": [1] * 130},
+             {"kernel": "rbf+linear"}, {"kernel": "rbf*linear"}, {"x": 1.0})]  # fmt: skip
+    assert stems[:2] == ["uci-x-1", "uci-x--1"]
+    assert len(set(stems)) == 5
+    assert stems[5] == stems[0]
+    assert max(map(len, stems)) < 60
     assert {path.name for path in tmp_path.glob("uci*")} == {"uci.jsonl"} | {
         f"{name}.{kind}" for name in names for kind in ("md", "png", "svg")
     }
@@ -275,19 +324,35 @@ def test_ranks_count_sets_that_all_methods_have():
                 for i in range(2)]  # fmt: skip
 
     rows = runs(a_x=1.0, a_y=2.0, b_x=3.0, b_y=1.0, c_x=0.0, c_y=9.0, d_x=1.0)
-    found, sets = average_ranks(rows, "x")
-    assert (found, sets) == ({"x": pytest.approx(5 / 3), "y": pytest.approx(4 / 3)}, {"a": 2, "b": 2, "c": 2})
-    found, sets = average_ranks([*rows, *runs(a_seldom=5.0)], "x")
-    assert (found, sets) == ({"seldom": 1.0, "x": 3.0, "y": 2.0}, {"a": 2})
-    assert average_ranks(runs(a_x=1.0, b_y=1.0, b_x=0.0), "x")[1] == {"b": 2}
-    assert average_ranks([], "x") == ({}, {})
+    std = np.sqrt(2) / 3
+    of_both = {"x": (pytest.approx(5 / 3), pytest.approx(std)), "y": (pytest.approx(4 / 3), pytest.approx(std))}
+    assert average_ranks(rows, "x") == (of_both, {"a": 2, "b": 2, "c": 2}, ())
+    assert average_ranks([*rows, *runs(a_seldom=5.0)], "x") == (of_both, {"a": 2, "b": 2, "c": 2}, ("seldom",))
+    often = average_ranks([*rows, *runs(a_often=5.0, b_often=0.0)], "x")
+    assert (often.splits, often.of["often"]) == ({"a": 2, "b": 2}, (2.0, 1.0))
+    assert average_ranks(runs(a_x=1.0, b_y=1.0, b_x=0.0), "x").splits == {"b": 2}
+    assert average_ranks([], "x") == ({}, {}, ())
+
+
+def test_the_papers_ranks_are_of_its_means_over_the_same_sets_and_methods():
+    """boston: SGP is at -2.462, SGHMC DGP 2 at -2.572; energy: -0.686 and -0.552."""
+    ours = {("boston", "SGP"): 1.0, ("boston", "SGHMC DGP 2"): 2.0, ("energy", "SGP"): 1.0,
+            ("energy", "SGHMC DGP 2"): 2.0, ("boston", "SGHMC-bayes DGP 2"): 3.0,
+            ("energy", "SGHMC-bayes DGP 2"): 3.0}  # fmt: skip
+    rows = [{"dataset": s, "method": m, "split": 0, "test_log_likelihood": x} for (s, m), x in ours.items()]
+    here, paper = ranks_beside_the_papers(rows, "test_log_likelihood")
+    assert here.of == {"SGP": (2.0, 0.0), "SGHMC DGP 2": (1.0, 0.0)}
+    assert paper.of == {"SGP": (1.5, 0.5), "SGHMC DGP 2": (1.5, 0.5)}
+    text = ranks_table(rows, "test_log_likelihood")
+    assert "| SGHMC DGP 2 | 2.00 ± 0.00 | 1.00 ± 0.00 | 1.50 ± 0.50 |" in text
+    assert "| SGHMC-bayes DGP 2 | 1.00 ± 0.00 |  |  |" in text
 
 
 def test_ranks_compare_methods_on_the_splits_that_all_have():
     """x beats y on every split that both have; split 2, a hard one, only x has."""
     values = {("x", 0): 1.0, ("x", 1): 1.0, ("x", 2): -9.0, ("y", 0): 0.0, ("y", 1): 0.0}
     rows = [{"dataset": "a", "method": m, "split": i, "score": value} for (m, i), value in values.items()]
-    assert average_ranks(rows, "score") == ({"x": 1.0, "y": 2.0}, {"a": 2})
+    assert average_ranks(rows, "score") == ({"x": (1.0, 0.0), "y": (2.0, 0.0)}, {"a": 2}, ())
 
 
 def test_the_table_shows_the_paper_and_marks_what_falls_short():
@@ -296,12 +361,13 @@ def test_the_table_shows_the_paper_and_marks_what_falls_short():
         {**common, "test_log_likelihood": -1.0, "seconds": 3.0, "device": "cpu"},
         {**common, "test_log_likelihood": -1.2, "seconds": 5.0, "device": "cpu"},
         {**common, "dataset": "boston", "test_log_likelihood": -2.0, "seconds": 1.0, "device": "a GPU"},
+        {**common, "dataset": "boston", "test_log_likelihood": -2.0, "seconds": 0.2, "device": "a GPU", "together": 10},
     ]
     found = beside_the_paper(rows, {"test_log_likelihood": "{:.2f}".format}, "test_log_likelihood", str)
     z = (-1.1 + 0.552) / (0.189 * np.sqrt(1 / 2 + 1 / 10))
-    assert "| z | seconds, a GPU | seconds, cpu |" in found  # times of unlike devices have no common mean
-    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** |  | 4 |" in found
-    assert "| boston | SGHMC DGP 2 | 1 | -2.00 |" in found
+    assert "| z | seconds, a GPU | seconds, a GPU, in groups | seconds, cpu |" in found  # unlike times have no mean
+    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** |  |  | 4 |" in found
+    assert "| boston | SGHMC DGP 2 | 2 | -2.00 ± 0 |" in found
     assert summarise(rows, "rmse") == {}
 
 

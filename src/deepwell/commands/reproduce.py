@@ -13,6 +13,8 @@ from deepwell.data.errors import InputError
 from deepwell.interfaces.console import chosen_settings, on_device, plain_errors
 
 ALL = "all"
+MOST = 10_000
+"""Numbers that a range may hold."""
 
 
 def reproduce(
@@ -57,9 +59,11 @@ def reproduce(
                 raise InputError(f"{option} means nothing to the study {study}")
         if group_size is not None and group_size < 1:
             raise InputError(f"--group-size {group_size} must be 1 or more")
+        if every is not None and not every >= 0.0:
+            raise InputError(f"--every {every} must be a number of seconds, 0 or more")
         options = Options(
             folder=out or (Path("results") / "smoke" if smoke else Path("results")),
-            datasets=_split(datasets), methods=_split(methods), depths=_numbers("--depths", depths),
+            datasets=_split(datasets), methods=_split(methods), depths=_numbers("--depths", depths, 1),
             splits=_numbers("--splits", splits), preset=preset, seed=checked_seed(seed), group_size=group_size,
             every=every, smoke=smoke, verbose=sys.stderr.isatty() and not quiet, settings=chosen_settings(others),
             tell=(lambda line: None) if quiet else typer.echo,
@@ -71,10 +75,10 @@ def reproduce(
             except KeyboardInterrupt as interrupted:
                 typer.echo("deepwell: interrupted; the same command goes on from here", err=True)
                 raise typer.Exit(128 + getattr(interrupted, "signal", signal.SIGINT)) from None
-            except InputError as error:
+            except Exception as error:
                 if study != ALL:
                     raise
-                failed.append(f"{name}: {error}")
+                failed.append(f"{name}: {error or type(error).__name__}")
         if failed:
             raise InputError("; ".join(failed))
         typer.echo(f"rows, tables and figures: {options.folder}")
@@ -85,13 +89,15 @@ def _split(values: Sequence[str] | None) -> list[str] | None:
     return [word.strip() for value in values for word in value.split(",")] if values else None
 
 
-def _numbers(option: str, values: Sequence[str] | None) -> list[int] | None:
+def _numbers(option: str, values: Sequence[str] | None, least: int = 0) -> list[int] | None:
     """Numbers and ranges: 0-4,7."""
     found: list[int] = []
     for word in _split(values) or []:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
-        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else ()
+        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match and len(word) < 20 else ()
         if not numbers:
             raise InputError(f"{option} {word} must be a number or a range from low to high, such as 3 or 0-9")
+        if numbers[0] < least or len(numbers) > MOST:
+            raise InputError(f"{option} {word} must be {least} or more, and no range of more than {MOST:,} numbers")
         found.extend(numbers)
     return sorted(set(found)) or None

@@ -1,6 +1,8 @@
 """What every study is told: where its rows go, what of it to run, how."""
 
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +16,14 @@ from deepwell.data.benchmarks import Dataset, load
 from deepwell.data.errors import InputError
 from deepwell.experiments.made import made_table
 from deepwell.experiments.results import Row
+from deepwell.interfaces.presets import make_settings
 
 HOW = ("preset", "settings", "smoke")
 """Fields of every row that say how it was made."""
 SMOKE: dict[str, Any] = {"num_inducing": 8, "width": 2, "burn_in": 20, "num_samples": 20, "spacing": 2}
 """Settings of a smoke run; the same in all studies, so that they share compiled programs."""
+REPORTED = tuple(range(10))
+"""Splits that tables and figures show; those from 10 on are for choosing settings, and have rows only."""
 ON_A_GPU, ON_A_CPU = 10, 1
 """Splits that run as one program: a GPU does ten for little more than one, a CPU gains nothing."""
 
@@ -44,12 +49,20 @@ class Options:
     smoke_settings: dict[str, Any] = field(default_factory=lambda: SMOKE)
     num_seeds: int = 1
 
-    def of_study(self, preset: str, smoke_settings: dict[str, Any] = SMOKE, num_seeds: int = 1) -> "Options":
+    def of_study(
+        self, preset: str, own: Sequence[str] = (), smoke_settings: dict[str, Any] = SMOKE, num_seeds: int = 1
+    ) -> "Options":
         """With what a study takes if nothing else was asked for: the preset, the settings of a smoke run, and how
-        many seeds, from the one asked for, its rows have."""
-        return dataclasses.replace(
+        many seeds, from the one asked for, its rows have; ``own`` settings are the study's, by which its rows are
+        named. All is checked before anything runs."""
+        for name in own:
+            if name in self.settings:
+                raise InputError(f"--set {name}={self.settings[name]}: this study sets {name} itself")
+        found = dataclasses.replace(
             self, preset=self.preset or preset, usual_preset=preset, smoke_settings=smoke_settings, num_seeds=num_seeds
         )
+        make_settings(str(found.preset), **found.how()["settings"])
+        return found
 
     def members_of_a_group(self) -> int:
         """As asked, or as suits the device."""
@@ -62,20 +75,25 @@ class Options:
         return _loaded(name, self.smoke)
 
     def how(self) -> Row:
-        """The part of a row's key that says how it was made; in a smoke run its settings replace the preset's."""
+        """The part of a row's key that says how it was made, equal settings in one form; in a smoke run its settings
+        replace the preset's."""
         settings = {**(self.smoke_settings if self.smoke else {}), **self.settings}
-        return {"preset": self.preset, "settings": settings, "smoke": self.smoke}
+        same = {name: _one_form(value) for name, value in sorted(settings.items())}
+        return {"preset": self.preset, "settings": same, "smoke": self.smoke}
 
     def made_so(self, rows: Sequence[Row]) -> list[Row]:
         """Those of the rows that this command, or the same before it, has made."""
-        how, seeds = self.how(), range(self.seed, self.seed + self.num_seeds)
-        return [row for row in rows if row.get("seed") in seeds and {name: row.get(name) for name in how} == how]
+        how, seeds = json.dumps(self.how(), sort_keys=True), range(self.seed, self.seed + self.num_seeds)
+
+        def so(row: Row) -> bool:
+            return json.dumps({name: row.get(name) for name in HOW}, sort_keys=True) == how
+
+        return [row for row in rows if row.get("seed") in seeds and so(row)]
 
     def stem(self, study: str) -> Path:
         """Of the study's table and figure: rows made in another way have their own."""
         preset = [] if self.preset == self.usual_preset else [str(self.preset)]
-        ways = [re.sub(r"[^\w.]+", "-", way).strip("-") for way in (*preset, *self._unusual())]
-        return self.folder / "-".join([study, *ways])
+        return self.folder / "-".join([study, *(_in_a_name(way) for way in (*preset, *self._unusual()))])
 
     def remarks(self) -> list[str]:
         """What was asked for besides a preset, as a paragraph of the study's page."""
@@ -83,8 +101,22 @@ class Options:
         return [f"Made with: {', '.join(ways)}.\n"] if ways else []
 
     def _unusual(self) -> list[str]:
-        settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
+        settings = [f"{name}={_one_form(value)}" for name, value in sorted(self.settings.items())]
         return settings + ([f"seed={self.seed}"] if self.seed else []) + (["smoke"] if self.smoke else [])
+
+
+def _one_form(value: Any) -> Any:
+    """1.0 is 1, and a tuple a list, as in JSON."""
+    if isinstance(value, list | tuple):
+        return [_one_form(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _in_a_name(way: str) -> str:
+    """For a file: short, and different ways differently."""
+    plain = re.sub(r"[^\w.-]+", "-", way)
+    clear = len(plain) <= 40 and not re.search(r"[^\w.=-]", way)
+    return plain if clear else f"{plain[:30]}-{hashlib.sha256(way.encode()).hexdigest()[:6]}"
 
 
 @lru_cache(1)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepwell.experiments.options import Options
+from deepwell.experiments.options import REPORTED, Options
 from deepwell.experiments.results import Row, Store
 from deepwell.interfaces.containers import write_atomically
 from deepwell.interfaces.locks import claimed
@@ -23,9 +23,13 @@ Draw = Callable[[Sequence[Row]], Page | None]
 
 
 def publish(store: Store, options: Options, draw: Draw) -> None:
-    """Write the page of the rows there are: whole files, and the newest rows even if several processes end at once."""
+    """Write the page of the rows there are: whole files, and the newest rows even if several processes end at once;
+    splits for choosing settings are left out."""
+    if options.splits and not set(options.splits) & set(REPORTED):
+        why = f"splits from {len(REPORTED)} on are for tuning: rows only, table and figure are of the others"
+        options.tell(f"{store.study}: {why}")
     with claimed(store.hidden / "page.lock", wait=True):
-        rows = options.made_so(store.rows())
+        rows = [row for row in options.made_so(store.rows()) if row.get("split", 0) in REPORTED]
         page = draw(rows) if rows else None
         if page is None:
             return

@@ -23,11 +23,11 @@ CURVES = ("datasets", "methods", "depths", "splits", "every")
 TABLES = ("methods", "splits", "every")
 STUDIES = {
     "toy": Study(run_toy, ()),
-    "uci": Study(run_uci, ("datasets", "methods", "depths", "splits", "group_size", "every")),
-    "gaussianity": Study(run_gaussianity, ("datasets", "depths", "every")),
+    "cep": Study(partial(run_table, "cep"), TABLES),
     "mcem": Study(partial(run_curves, "mcem"), CURVES),
     "runtime": Study(partial(run_curves, "runtime"), CURVES),
     "mnist": Study(partial(run_table, "mnist"), TABLES),
-    "cep": Study(partial(run_table, "cep"), TABLES),
+    "gaussianity": Study(run_gaussianity, ("datasets", "depths", "every")),
+    "uci": Study(run_uci, ("datasets", "methods", "depths", "splits", "group_size", "every")),
 }
 """Quickest first."""

@@ -64,7 +64,7 @@ COMPARISONS = {
             "DSVI": {"inference": "dsvi"},
             "Decoupled DSVI": {"inference": "dsvi-decoupled"},
         },
-        "Seconds are those of the same device for all methods, compilation and scoring left out.",
+        "Seconds without compilation and scoring.",
     ),
 }
 
@@ -88,7 +88,7 @@ class Clock:
 
 def run_curves(name: str, options: Options) -> None:
     """Rows, table, figure."""
-    options, study = options.of_study("paper"), COMPARISONS[name]
+    options, study = options.of_study("paper", ("depth", "inference")), COMPARISONS[name]
     jobs = list(_jobs(options, study))
     sweep_and_publish(Store(options.folder, name, KEY), options, jobs, _in_words, partial(page, name))
 
@@ -105,17 +105,17 @@ def _jobs(options: Options, study: Comparison) -> Iterator[Job]:
                     common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
                     common |= {"seed": options.seed, **how}
                     members = [{**common, "iteration": iteration} for iteration in iterations]
-                    title = f"{dataset} {depth} {method} {split} {options.seed} {how}"
-                    yield Job(title, members, partial(work, options, study))
+                    kind = f"{dataset}, depth {depth}, {method}"
+                    title = f"{kind}, split {split}, seed {options.seed}, {how}"
+                    yield Job(title, members, partial(work, options, study), kind=kind)
 
 
 def looks(settings: Settings) -> list[int]:
-    """Evenly spaced ends of chunks of the phase before sampling, the end of the phase the last of them."""
-    phases = [p for p in METHODS[settings.inference].phases(settings.config(1)) if p.name != "sampling"]
-    before, last = sum(phase.iterations for phase in phases[:-1]), phases[-1]
-    gap = ROUND * math.ceil(last.iterations / (LOOKS * ROUND))
-    gap = last.chunk * math.ceil(gap / last.chunk)
-    return [before + end for end in (*range(gap, last.iterations, gap), last.iterations)]
+    """Evenly spaced ends of chunks of the burn-in, its own end the last of them."""
+    phase = METHODS[settings.inference].phases(settings.config(1))[0]
+    gap = ROUND * math.ceil(phase.iterations / (LOOKS * ROUND))
+    gap = phase.chunk * math.ceil(gap / phase.chunk)
+    return [*range(gap, phase.iterations, gap), phase.iterations]
 
 
 def work(options: Options, study: Comparison, members: Sequence[Row], folder: Path, write: Writer) -> None:
@@ -166,20 +166,22 @@ class Pace:
 
 
 def page(name: str, rows: Sequence[Row]) -> Page:
-    """Where each method ended, and the curves, for each set, depth and split; the paper's own first."""
+    """Where each method ended, and the curves, for each set, depth, split and device, whose seconds are not those of
+    another; the paper's own first."""
     study = COMPARISONS[name]
     paragraphs, sections = ["# Test log-likelihood while learning\n", f"{study.about}\n"], {}
-    places = {(row["dataset"], row["depth"], row["split"]) for row in rows}
+    where = ("dataset", "depth", "split", "device")
+    places = {tuple(row[name] for name in where) for row in rows}
     for place in sorted(places, key=lambda p: (p[:2] != (study.dataset, study.depth), SETS.index(p[0]), *p[1:])):
-        some = [row for row in rows if (row["dataset"], row["depth"], row["split"]) == place]
+        some = [row for row in rows if tuple(row[name] for name in where) == place]
         curves = {method: _curve(some, method) for method in study.methods}
         curves = {method: curve for method, curve in curves.items() if curve}
-        title = "{}, depth {}, split {}".format(*place)
+        title = "{}, depth {}, split {}, {}".format(*place)
         sections[title] = curves
         paragraphs += [f"## {title}\n", _ends(curves)]
         if place[:2] == (study.dataset, study.depth):
             paragraphs.append(f"Paper: {_paper_says(name)}\n")
-    return Page(paragraphs, figures.curves(sections))
+    return Page(paragraphs, figures.curves(sections, tuple(study.methods)))
 
 
 def _curve(rows: Sequence[Row], method: str) -> list[Row]:

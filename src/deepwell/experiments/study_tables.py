@@ -52,7 +52,7 @@ SHOWN: dict[str, dict[str, Callable[[float], str]]] = {
 
 def run_table(name: str, options: Options) -> None:
     """Rows, table, figure."""
-    options = options.of_study("default")
+    options = options.of_study("default", ("depth", "inference", "likelihood"))
     store = Store(options.folder, name, KEY)
     methods = chosen("method", options.methods, tuple(TABLES[name]), ("SGP",) if options.smoke else None)
     jobs = [_job(options, name, method, split) for method in methods for split in options.splits or (0,)]
@@ -61,8 +61,9 @@ def run_table(name: str, options: Options) -> None:
 
 def _job(options: Options, name: str, method: str, split: int) -> Job:
     member = {"dataset": name, "method": method, "split": split, "seed": options.seed, **options.how()}
-    title = f"{name} {method} {split} {options.seed} {options.how()}"
-    return Job(title, [member], partial(work, options), TABLES[name][method].get("depth", 1))
+    kind = f"{name}, {method}"
+    title = f"{kind}, split {split}, seed {options.seed}, {options.how()}"
+    return Job(title, [member], partial(work, options), TABLES[name][method].get("depth", 1), kind=kind)
 
 
 def work(options: Options, members: Sequence[Row], folder: Path, write: Writer) -> None:

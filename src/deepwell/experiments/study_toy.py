@@ -44,7 +44,7 @@ DRAWN, PLACES = 40, np.linspace(-2.4, 2.4, 61)
 
 def run_toy(options: Options) -> None:
     """Rows, table, figure."""
-    options = options.of_study("default", SMOKE, SEEDS)
+    options = options.of_study("default", (*toy.SETTINGS, "noise_variance", "inference"), SMOKE, SEEDS)
     store = Store(options.folder, "toy", KEY)
     sweep_and_publish(store, options, list(_jobs(options)), _in_words, partial(page, options.seed))
 

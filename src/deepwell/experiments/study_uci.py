@@ -12,10 +12,11 @@ from deepwell.data.benchmarks import Dataset
 from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group, split_rows
 from deepwell.experiments import figures
-from deepwell.experiments.compare import Cells, beside_the_paper, ranks_table, summarise, table
-from deepwell.experiments.options import HOW, Options, chosen
+from deepwell.experiments.compare import Cells, beside_the_paper, summarise, table
+from deepwell.experiments.options import HOW, REPORTED, Options, chosen
 from deepwell.experiments.provenance import data_hash
 from deepwell.experiments.publishing import Page
+from deepwell.experiments.ranks import ranks_table
 from deepwell.experiments.results import Row, Store
 from deepwell.experiments.sweeping import Job, Writer, in_groups, sweep_and_publish
 from deepwell.interfaces.grouping import fit_group
@@ -26,7 +27,6 @@ SETS = ("boston", "energy", "concrete", "wine_red", "kin8nm", "power", "naval", 
 """Smallest first."""
 TRAINING_ROWS = (404, 614, 824, 1279, 6553, 7654, 9547, 36584, 260_000)
 DEPTHS = (1, 2, 3, 4, 5)
-SPLITS = tuple(range(10))
 
 
 class Method(NamedTuple):
@@ -54,25 +54,23 @@ def _methods() -> dict[str, Method]:
 
 METHODS = _methods()
 FAMILIES = tuple(dict.fromkeys(method.family for method in METHODS.values()))
+COSTS = {"BNN": 0.6, "SGP": 1.0, "Dec SGP": 1.0, "DGP": 2.7, "Dec DGP": 2.5, "SGHMC SGP": 0.5, "SGHMC DGP": 1.0,
+         "SGHMC-bayes SGP": 0.6, "SGHMC-bayes DGP": 1.2}  # fmt: skip
+"""Of a layer, relative to SGHMC's; only for the time left."""
 USUAL_METHODS = tuple(name for name, m in METHODS.items() if m.family not in ("SGHMC SGP", "SGHMC-bayes SGP"))
 
 
 def run_uci(options: Options) -> None:
     """Rows, table, figure."""
-    options = options.of_study("paper")
+    options = options.of_study("paper", ("depth", "inference"))
     store = Store(options.folder, "uci", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     jobs = list(_jobs(options, names, chosen_methods(options)))
     sweep_and_publish(store, options, jobs, _in_words, partial(page, options))
-    if options.splits and not set(options.splits) & set(SPLITS):
-        options.tell(f"uci: splits from {len(SPLITS)} on are for tuning: rows only, table and figure are of the others")
 
 
-def page(options: Options, rows: Sequence[Row]) -> Page | None:
-    """Table and figure of all rows made in this way, by this command or by earlier ones; splits for tuning left out."""
-    rows = [row for row in rows if row["split"] in SPLITS]
-    if not rows:
-        return None
+def page(options: Options, rows: Sequence[Row]) -> Page:
+    """Table and figure of all rows made in this way, by this command or by earlier ones."""
     shown = {"test_log_likelihood": "{:.3f}", "rmse": "{:.4g}", "crps": "{:.4g}", "coverage_95": "{:.1%}"}
     known = list(METHODS)
     paragraphs = [
@@ -96,7 +94,7 @@ def runs_table(cells: Cells) -> str:
     begun = [name for name in METHODS if any(method == name for _, method in cells)]
     lines = [[name, *[cells[s, name].runs if (s, name) in cells else "-" for s in SETS]] for name in begun]
     unbegun = ", ".join(name for name in USUAL_METHODS if name not in begun)
-    title = f"Splits run, of {len(SPLITS)}; the same commands go on with the rest:\n\n"
+    title = f"Splits run, of {len(REPORTED)}; the same commands go on with the rest:\n\n"
     return title + table(["method", *SETS], lines) + (f"\nNot begun: {unbegun}.\n" if unbegun else "")
 
 
@@ -117,15 +115,16 @@ def chosen_methods(options: Options) -> list[str]:
 
 
 def _jobs(options: Options, names: Sequence[str], methods: Sequence[str]) -> Iterator[Job]:
-    splits = list(options.splits or (SPLITS[:2] if options.smoke else SPLITS))
+    splits = list(options.splits or (REPORTED[:2] if options.smoke else REPORTED))
     for name in names:
         for method in methods:
             for group in in_groups(splits, options.members_of_a_group()):
                 common = {"dataset": name, "method": method, "depth": METHODS[method].depth, "seed": options.seed}
                 members = [{**common, "split": split, **options.how()} for split in group]
-                cost = relative_cost(name) * (METHODS[method].depth or 1)
-                title = f"{name} {method} {options.preset} {options.seed} {group} {members[0]['settings']}"
-                yield Job(title, members, partial(work, options), cost, at_once=True)
+                cost = relative_cost(name) * (METHODS[method].depth or 1) * COSTS[METHODS[method].family]
+                kind = f"{name}, {method}, preset {options.preset}, seed {options.seed}"
+                title = f"{kind}, splits {', '.join(map(str, group))}, {members[0]['settings']}"
+                yield Job(title, members, partial(work, options), cost, at_once=True, kind=kind)
 
 
 def relative_cost(name: str) -> float:

@@ -2,7 +2,7 @@
 
 A job is claimed by a lock of the operating system for as long as it runs, so that processes of one kind do not do the
 same work and a killed one leaves its jobs to others. Other devices, versions and sizes of groups have other jobs, so
-such processes may do the same work at the same time; a row is written once all the same. What a job began with is
+such processes may do the same work at the same time; a row is written once all the same. What a group began with is
 noted beside its checkpoints: it is taken up with the same members, and rows that it has written already are not written
 again.
 """
@@ -20,6 +20,7 @@ import jax
 
 from deepwell import __version__
 from deepwell.data.errors import InputError
+from deepwell.experiments.failures import Failures
 from deepwell.experiments.options import Options
 from deepwell.experiments.provenance import provenance
 from deepwell.experiments.publishing import Draw, publish
@@ -37,7 +38,8 @@ class Job(NamedTuple):
 
     ``members`` are the rows as far as they are known beforehand, their keys included; ``work(members, folder, write)``
     calls ``write(member, rest)`` for each as it comes, and keeps checkpoints in ``folder``. ``cost`` is the relative
-    time of one member; ``at_once``: all rows come at the end.
+    time of one member; ``at_once``: they are one program, and all rows come at its end. Jobs of one ``kind`` are
+    likely to fail alike.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Job(NamedTuple):
     work: Callable[[Sequence[Row], Path, "Writer"], None]
     cost: float = 1.0
     at_once: bool = False
+    kind: str = ""
 
 
 class Tally:
@@ -90,8 +93,8 @@ class Writer:
 def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[Job]:
     """Do what is missing; returns the jobs that other processes have in hand.
 
-    A job that fails does not keep the others from running, unless two fail alike, one after the other; what it failed
-    of is raised at the end. So is it if a job ends without having written all its rows. Either keeps its folder.
+    A job that fails keeps only those of its kind from running; what it failed of is raised at the end. So is it if a
+    job ends without having written all its rows. Either keeps its folder.
     """
 
     def missing(job: Job, finished: set[Key]) -> list[Row]:
@@ -103,14 +106,16 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[J
     tally = Tally(total, total - sum(to_do.values()), cost, tell)
     tell(f"{store.study}: {tally.done} of {tally.total} rows are there already")
     unmade = 0
-    failures: list[Exception] = []
+    failures = Failures(store.study, tell)
 
     def do(job: Job, folder: Path) -> None:
         nonlocal unmade
         left = missing(job, store.finished())
         tally.made_elsewhere(to_do[job.name] - len(left), job.cost)
         if left:
-            job.work(_begun(store, folder, left), folder, Writer(store, job, len(left), tally, words, made_by))
+            folder.mkdir(parents=True, exist_ok=True)
+            members = _begun(store, folder, left) if job.at_once else left
+            job.work(members, folder, Writer(store, job, len(left), tally, words, made_by))
             left = missing(job, store.finished())
         if left:
             unmade += len(left)
@@ -121,6 +126,9 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[J
     for _ in range(2):  # those in other hands are asked for once more: their process may have died
         pending, elsewhere = elsewhere, []
         for job in pending:
+            kind = job.kind or job.name
+            if failures.of_kind(kind):
+                continue
             folder = store.hidden / identifier(job.name)
             with claimed(folder.with_name(f"{folder.name}.lock")) as mine:
                 if not mine:
@@ -129,14 +137,10 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[J
                 try:
                     do(job, folder)
                 except Exception as error:
-                    if failures and str(failures[-1]) == str(error):
-                        raise
-                    failures.append(error)
-                    tell(f"{store.study}: {job.name} failed: {error}; going on with the others")
+                    failures.add(kind, job.name, error)
     if elsewhere:
         tell(f"{store.study}: {len(elsewhere)} jobs are in the hands of other processes")
-    if failures:
-        raise failures[0]
+    failures.tell_at_the_end()
     if unmade:
         kept = f"their checkpoints are in {store.hidden}"
         raise InputError(f"{store.study}: rows are missing of jobs that have ended, {unmade} in all; {kept}")
@@ -164,7 +168,7 @@ def _begun(store: Store, folder: Path, left: Sequence[Row]) -> Sequence[Row]:
         if {store.key(row) for row in left} <= {store.key(row) for row in begun}:
             return begun
         shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
     write_atomically(note, json.dumps(left).encode())
     return left
 
