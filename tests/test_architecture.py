@@ -58,7 +58,7 @@ def test_the_core_fits_without_sklearn_matplotlib_arviz_and_blackjax():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [
     pytest.param(code, id=f"{path.name}-{i}")
     for path in DOCUMENTS
@@ -77,8 +77,17 @@ def test_code_in_the_documents_runs(code, tmp_path, monkeypatch):
     exec(compile(code, "document", "exec"), {})
 
 
+def anchors(path):
+    """Of the headings, as GitHub names them: small letters, no punctuation, hyphens for spaces."""
+    headings = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", path.read_text(), flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_between_documents_lead_somewhere():
+    assert "beside-its-peers" in anchors(ROOT / "docs" / "performance.md")
     for path in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", path.read_text()):
             if "://" not in target:
-                assert (path.parent / target).exists(), f"{path.name} links to {target}"
+                there = path.parent / target if target else path
+                assert there.exists(), f"{path.name} links to {target}"
+                assert not anchor or anchor in anchors(there), f"{path.name} links to {target}#{anchor}"

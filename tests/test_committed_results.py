@@ -1,0 +1,62 @@
+"""What is committed under ``results``: no row doubled, every score a number, every table that of its rows."""
+
+import json
+import math
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from deepwell.experiments import study_curves, study_gaussianity, study_tables, study_toy, study_uci
+from deepwell.experiments.options import Options
+from deepwell.experiments.reproducing import STUDIES
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+KEYS = {
+    "uci": study_uci.KEY,
+    "toy": study_toy.KEY,
+    "gaussianity": study_gaussianity.KEY,
+    "mcem": study_curves.KEY,
+    "runtime": study_curves.KEY,
+    "mnist": study_tables.KEY,
+    "cep": study_tables.KEY,
+}
+PAGES = {
+    "uci": ("uci", {}),
+    "uci-default": ("uci", {"preset": "default"}),
+    "toy": ("toy", {}),
+    "gaussianity": ("gaussianity", {}),
+    "mcem": ("mcem", {}),
+    "runtime": ("runtime", {}),
+    "runtime-burn_in-5000": ("runtime", {"settings": {"burn_in": 5000}}),
+    "mnist": ("mnist", {}),
+    "cep": ("cep", {}),
+}
+
+pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="no results beside the tests")
+
+
+def test_every_study_and_page_is_looked_at():
+    assert {path.stem for path in RESULTS.glob("*.jsonl")} == set(KEYS) == set(STUDIES)
+    assert {path.stem for path in RESULTS.glob("*.md")} >= set(PAGES)
+
+
+@pytest.mark.parametrize("study", KEYS)
+def test_no_row_is_doubled_and_every_score_is_a_number(study):
+    rows = [json.loads(line) for line in (RESULTS / f"{study}.jsonl").read_text().splitlines()]
+    counted = Counter(json.dumps([row.get(name) for name in KEYS[study]]) for row in rows)
+    assert max(counted.values()) == 1
+    for row in rows:
+        assert row["versions"]
+        assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_are_those_of_the_rows(name, tmp_path, monkeypatch):
+    study, how = PAGES[name]
+    shutil.copy(RESULTS / f"{study}.jsonl", tmp_path)
+    monkeypatch.setattr("deepwell.experiments.sweeping.sweep", lambda *arguments: [])
+    monkeypatch.setattr("deepwell.experiments.publishing.save", lambda figure, stem: None)
+    STUDIES[study].run(Options(tmp_path, **how))
+    assert (tmp_path / f"{name}.md").read_text() == (RESULTS / f"{name}.md").read_text()
