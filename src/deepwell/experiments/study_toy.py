@@ -177,7 +177,9 @@ def _layers(model: Any, flat: jax.Array) -> list[list[list[float]]]:
 
 def page(seed: int, rows: Sequence[Row]) -> Page | None:
     """Table and figure, once there is a row of each kind; only the runs have other seeds than the first."""
+    known = [None, *METHODS]
     rows = [row for row in rows if row["seed"] == seed or row["kind"] == "occupancy"]
+    rows.sort(key=lambda row: (-row["noise_variance"], known.index(row.get("method")), row["seed"]))
     by_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in WORK}
     if not all(by_kind.values()):
         return None
