@@ -203,6 +203,22 @@ def test_a_signal_after_the_last_chunk_is_not_lost(whole):
     assert again.signal == signal.SIGTERM
 
 
+def test_a_signal_is_not_lost_to_an_error_before_the_end_of_its_chunk():
+    """Who catches the error and goes on, as a study does after compiling, is told; without a signal it is the error."""
+
+    def broken(event):
+        if event.done == 250:
+            signal.raise_signal(signal.SIGTERM)
+        raise RuntimeError("the callback broke")
+
+    with pytest.raises(Interrupted) as caught:
+        deepwell.fit(*table(40), callbacks=[broken], **QUICK)
+    assert caught.value.signal == signal.SIGTERM
+    assert str(caught.value.__cause__) == "the callback broke"
+    with pytest.raises(RuntimeError, match="the callback broke"):
+        deepwell.fit(*table(40), callbacks=[broken], **{**QUICK, "burn_in": 100})
+
+
 def test_fits_in_other_threads_leave_signals_alone(whole):
     found = []
     thread = threading.Thread(target=lambda: found.append(deepwell.fit(*table(40), **QUICK)))

@@ -325,6 +325,24 @@ def test_the_clock_of_a_curve_goes_on_at_the_pace_it_had(tmp_path, monkeypatch):
     assert [row["seconds"] for row in rows_of(tmp_path / "mcem.jsonl")] == [pytest.approx(20.0)]
 
 
+def test_ctrl_c_while_a_curves_programs_are_compiled_ends_the_study(tmp_path, monkeypatch):
+    """The fit that is run for its compilation alone ends at its first look, which the signal precedes."""
+    whole, fits = study_curves.fit, []
+
+    def fit(*data, look, **options):
+        def interrupted(*now):
+            signal.raise_signal(signal.SIGINT)
+            look(*now)
+
+        fits.append(look)
+        return whole(*data, look=interrupted, **options)
+
+    monkeypatch.setattr(study_curves, "fit", fit)
+    result = CliRunner().invoke(app, ["reproduce", "mcem", "--smoke", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert len(fits) == 1
+
+
 def test_curves_of_other_sets_are_drawn_too(tmp_path):
     """And of other devices, whose seconds are others."""
     common = {"method": "MCEM", "seed": 0, "test_log_likelihood": 0.0, "rmse": 1.0}

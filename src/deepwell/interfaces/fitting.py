@@ -84,21 +84,25 @@ def fit(
         return fitted_model(prepared, result, preset, time.perf_counter() - started)
 
     identity = partial(identity_of, X, prepared)
-    try:
-        with (
-            watching() as watch,
-            checkpointing(checkpoint, identity, every, watch.stop) as keeper,
-            showing(verbose) as bars,
-            explaining_memory(chosen, prepared.known["num_rows"]),
-        ):
-            announce = announcing((*callbacks, *bars), prepared.log_unit)
-            problem = (prepared.key, prepared.problem, prepared.rows, prepared.config)
-            if look is not None:
-                keeper = _looked_at(keeper, look, lambda *now: fitted_by_now(worth_now(*problem, *now)))
-            fitted = fitted_by_now(run(*problem, announce, keeper))
-    except Stopped as stopped:
-        model = None if stopped.result is None else fitted_by_now(stopped.result)
-        raise Interrupted(model, watch.caught or signal.SIGINT) from None
+    with watching() as watch:
+        try:
+            with (
+                checkpointing(checkpoint, identity, every, watch.stop) as keeper,
+                showing(verbose) as bars,
+                explaining_memory(chosen, prepared.known["num_rows"]),
+            ):
+                announce = announcing((*callbacks, *bars), prepared.log_unit)
+                problem = (prepared.key, prepared.problem, prepared.rows, prepared.config)
+                if look is not None:
+                    keeper = _looked_at(keeper, look, lambda *now: fitted_by_now(worth_now(*problem, *now)))
+                fitted = fitted_by_now(run(*problem, announce, keeper))
+        except Stopped as stopped:
+            model = None if stopped.result is None else fitted_by_now(stopped.result)
+            raise Interrupted(model, watch.caught or signal.SIGINT) from None
+        except Exception as error:
+            if watch.caught is None:
+                raise
+            raise Interrupted(None, watch.caught) from error  # caught, and the chunk's end was not reached to obey it
     if watch.caught is not None:  # too late to stop, but not to be told
         raise Interrupted(fitted, watch.caught)
     if fitted.troubles(WORTH_A_WARNING):
