@@ -18,7 +18,7 @@ from test_fit import table
 
 import deepwell
 from deepwell import InputError, Interrupted
-from deepwell.interfaces import checkpoints
+from deepwell.interfaces import checkpoints, grouping
 from deepwell.interfaces.checkpoints import BEFORE, NEWEST
 from deepwell.interfaces.grouping import fit_group
 
@@ -217,6 +217,17 @@ def test_a_signal_is_not_lost_to_an_error_before_the_end_of_its_chunk():
     assert str(caught.value.__cause__) == "the callback broke"
     with pytest.raises(RuntimeError, match="the callback broke"):
         deepwell.fit(*table(40), callbacks=[broken], **{**QUICK, "burn_in": 100})
+
+
+def test_nor_is_one_that_comes_to_a_group(monkeypatch):
+    def broken(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(grouping, "run_group", broken)
+    with pytest.raises(Interrupted) as caught:
+        fit_group([table(40), table(40)], [0, 1], **QUICK)
+    assert caught.value.signal == signal.SIGTERM
 
 
 def test_fits_in_other_threads_leave_signals_alone(whole):

@@ -142,6 +142,19 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
         (["uci", "--preset", "moon"], "unknown preset 'moon'"),
         (["uci", "--set", "bogus=1"], "unknown option 'bogus'"),
         (["uci", "--set", "step_size=-1"], "step_size=-1 must be a positive number"),
+        (
+            ["uci", "--methods", "SGHMC DGP 2,SGHMC DGP 3", "--set", "width=[3]"],
+            "width=(3,) has 1 entries, but 2 layers",
+        ),
+        (["uci", "--methods", "SGHMC DGP,SGP", "--set", "dsvi_start=10"], "dsvi_start is for sghmc"),
+        (
+            ["mcem", "--set", "dsvi_start=10", "--depths", "2,3", "--set", "width=[3]"],
+            "width=(3,) has 1 entries, but 2",
+        ),
+        (["cep", "--set", "num_inducing=[5,5]"], "num_inducing=(5, 5) has 2 entries"),
+        (["uci", "--seed", "4294967295"], "seed=4294967304 must be an integer from 0 to"),
+        (["uci", "--datasets", "boston,"], "--datasets boston, has nothing before, after or between commas"),
+        (["gaussianity", "--set", "num_samples=4"], "num_samples=4 is too few"),
         (["uci", "--set", "depth=3"], "--set depth=3: this study sets depth itself"),
         (["mcem", "--set", "inference=dsvi"], "--set inference=dsvi: this study sets inference itself"),
         (["toy", "--set", "noise_variance=0.5"], "--set noise_variance=0.5: this study sets noise_variance itself"),
@@ -162,6 +175,22 @@ def test_bad_requests_end_in_one_sentence(arguments, words, tmp_path, monkeypatc
     assert result.exit_code == 2
     assert words in result.output
     assert " rows are there already" not in result.output or words.startswith("set DEEPWELL_DATA")
+
+
+def test_settings_of_a_layer_each_are_those_of_the_depth_that_runs(tmp_path):
+    command = ["reproduce", "uci", "--smoke", "--methods", "SGHMC DGP 3", "--splits", "0", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*command, "--set", "width=[3,2]", "--set", "batch_size=null"])
+    assert result.exit_code == 0, result.output
+    settings = rows_of(tmp_path / "uci.jsonl")[0]["settings"]
+    assert settings["width"] == [3, 2]
+    assert "batch_size" not in settings  # that of the preset is no setting asked for
+
+
+def test_all_says_once_what_all_studies_fail_of(tmp_path):
+    result = CliRunner().invoke(app, ["reproduce", "all", "--set", "bogus=1", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert result.output.count("unknown option 'bogus'") == 1
+    assert ", ".join(STUDIES) + ": unknown option" in result.output
 
 
 def test_what_ended_a_study_is_what_the_user_sees(tmp_path, monkeypatch):

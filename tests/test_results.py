@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -102,6 +103,38 @@ def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path):
     holder.wait()
     with claimed(tmp_path / "claim") as mine:
         assert mine
+
+
+def test_a_lock_that_another_user_made_is_a_lock(tmp_path, monkeypatch):
+    """It may be read, not written: no right to write is not no lock."""
+    whole = os.open
+
+    def refused(path, flags, mode=0o777):
+        if flags & os.O_RDWR:
+            raise PermissionError
+        return whole(path, flags, mode)
+
+    with claimed(tmp_path / "claim") as mine:
+        assert mine
+        monkeypatch.setattr(os, "open", refused)
+        with claimed(tmp_path / "claim") as theirs:
+            assert not theirs
+    with claimed(tmp_path / "claim") as theirs:
+        assert theirs
+    with claimed(tmp_path / "there is no such file") as anyone:
+        assert anyone
+
+
+def test_a_folder_that_goes_is_made_again_and_a_file_that_cannot_be_written_is_named(tmp_path):
+    rows = store(tmp_path / "results")
+    rows.append(row(0))
+    shutil.rmtree(tmp_path / "results")
+    assert rows.append(row(1))
+    assert rows.rows() == [row(1)]
+    rows.path.unlink()
+    rows.path.mkdir()
+    with pytest.raises(InputError, match=r"cannot read .*uci\.jsonl: Is a directory"):
+        rows.append(row(2))
 
 
 def test_a_job_that_fell_goes_on_with_its_members_and_doubles_nothing(tmp_path):
@@ -284,7 +317,8 @@ def test_pages_of_rows_made_in_other_ways_have_other_names_and_rows(tmp_path):
     assert {path.name for path in tmp_path.glob("uci*")} == {"uci.jsonl"} | {
         f"{name}.{kind}" for name in names for kind in ("md", "png", "svg")
     }
-    assert (tmp_path / "uci-learning_rate-0.5.md").read_text() == "# Title\n\nMade with: learning_rate=0.5.\n\nText.\n"
+    text = (tmp_path / "uci-learning_rate-0.5.md").read_text()
+    assert text == "# Title\n\nMade with preset paper, learning_rate=0.5.\n\nText.\n"
 
 
 def test_a_job_in_other_hands_is_left_alone(tmp_path):
@@ -348,6 +382,16 @@ def test_the_papers_ranks_are_of_its_means_over_the_same_sets_and_methods():
     assert "| SGHMC-bayes DGP 2 | 1.00 ± 0.00 |  |  |" in text
 
 
+def test_ranks_beside_the_papers_leave_out_what_is_not_comparable():
+    """On naval the paper's columns were others: only our own rank counts it."""
+    ours = {("boston", "SGP"): 1.0, ("boston", "BNN"): 2.0, ("naval", "SGP"): 2.0, ("naval", "BNN"): 1.0}
+    rows = [{"dataset": s, "method": m, "split": 0, "test_log_likelihood": x} for (s, m), x in ours.items()]
+    here, paper = ranks_beside_the_papers(rows, "test_log_likelihood")
+    assert here.splits == paper.splits == {"boston": 1}
+    assert here.of == {"BNN": (1.0, 0.0), "SGP": (2.0, 0.0)}
+    assert "| BNN | 1.50 ± 0.50 | 1.00 ± 0.00 | 2.00 ± 0.00 |" in ranks_table(rows, "test_log_likelihood")
+
+
 def test_ranks_compare_methods_on_the_splits_that_all_have():
     """x beats y on every split that both have; split 2, a hard one, only x has."""
     values = {("x", 0): 1.0, ("x", 1): 1.0, ("x", 2): -9.0, ("y", 0): 0.0, ("y", 1): 0.0}
@@ -369,6 +413,13 @@ def test_the_table_shows_the_paper_and_marks_what_falls_short():
     assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** |  |  | 4 |" in found
     assert "| boston | SGHMC DGP 2 | 2 | -2.00 ± 0 |" in found
     assert summarise(rows, "rmse") == {}
+
+
+def test_a_spread_is_in_the_unit_of_its_mean():
+    rows = [{"dataset": "mnist", "method": "SGP", "accuracy": x, "device": "cpu"} for x in (0.97, 0.98)]
+    assert "| mnist | SGP | 2 | 97.50% ± 0.71% |" in beside_the_paper(
+        rows, {"accuracy": "{:.2%}".format}, "accuracy", str
+    )
 
 
 def test_published_figures_are_those_of_the_paper_for_methods_we_know():

@@ -3,6 +3,7 @@
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,7 @@ def reproduce(
     ] = None,
     depths: Annotated[list[str] | None, typer.Option(help="Numbers of layers, e.g. 2,3 or 2-5.")] = None,
     splits: Annotated[list[str] | None, typer.Option(help="Splits, e.g. 0-4.")] = None,
-    preset: Annotated[str | None, typer.Option(help="paper if not given; mnist, cep and toy have their own.")] = None,
+    preset: Annotated[str | None, typer.Option(help="If not given, paper; for mnist, cep and toy default.")] = None,
     others: Annotated[
         list[str] | None, typer.Option("--set", help="Any other setting, e.g. --set burn_in=2000.")
     ] = None,
@@ -45,6 +46,7 @@ def reproduce(
     """
     from deepwell.experiments.options import Options
     from deepwell.experiments.reproducing import STUDIES
+    from deepwell.interfaces.containers import DeepwellFileError
     from deepwell.interfaces.preparing import checked_seed
 
     with plain_errors(), on_device(device):
@@ -63,12 +65,13 @@ def reproduce(
             raise InputError(f"--every {every} must be a number of seconds, 0 or more")
         options = Options(
             folder=out or (Path("results") / "smoke" if smoke else Path("results")),
-            datasets=_split(datasets), methods=_split(methods), depths=_numbers("--depths", depths, 1),
-            splits=_numbers("--splits", splits), preset=preset, seed=checked_seed(seed), group_size=group_size,
-            every=every, smoke=smoke, verbose=sys.stderr.isatty() and not quiet, settings=chosen_settings(others),
+            datasets=_split("--datasets", datasets), methods=_split("--methods", methods),
+            depths=_numbers("--depths", depths, 1), splits=_numbers("--splits", splits), preset=preset,
+            seed=checked_seed(seed), group_size=group_size, every=every, smoke=smoke,
+            verbose=sys.stderr.isatty() and not quiet, settings=chosen_settings(others),
             tell=(lambda line: None) if quiet else typer.echo,
         )  # fmt: skip
-        failed = []
+        failed: dict[str, list[str]] = {}
         for name in STUDIES if study == ALL else [study]:
             try:
                 STUDIES[name].run(options)
@@ -78,21 +81,26 @@ def reproduce(
             except Exception as error:
                 if study != ALL:
                     raise
-                failed.append(f"{name}: {error or type(error).__name__}")
+                if not isinstance(error, InputError | DeepwellFileError | MemoryError):
+                    traceback.print_exc()
+                failed.setdefault(str(error) or type(error).__name__, []).append(name)
         if failed:
-            raise InputError("; ".join(failed))
+            raise InputError("; ".join(f"{', '.join(names)}: {said}" for said, names in failed.items()))
         typer.echo(f"rows, tables and figures: {options.folder}")
 
 
-def _split(values: Sequence[str] | None) -> list[str] | None:
+def _split(option: str, values: Sequence[str] | None) -> list[str] | None:
     """Of an option that is repeated, or given once with commas."""
-    return [word.strip() for value in values for word in value.split(",")] if values else None
+    words = [word.strip() for value in values or () for word in value.split(",")]
+    if not all(words):
+        raise InputError(f"{option} {','.join(values or ())} has nothing before, after or between commas")
+    return words or None
 
 
 def _numbers(option: str, values: Sequence[str] | None, least: int = 0) -> list[int] | None:
     """Numbers and ranges: 0-4,7."""
     found: list[int] = []
-    for word in _split(values) or []:
+    for word in _split(option, values) or []:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
         numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match and len(word) < 20 else ()
         if not numbers:

@@ -90,5 +90,7 @@ def _ran_on(row: Row) -> str:
 
 
 def spread(found: Summary, show: Callable[[float], str]) -> str:
-    """Mean and, if it is known, standard deviation."""
-    return show(found.mean) + ("" if np.isnan(found.std) else f" ± {found.std:.2g}")
+    """Mean and, if it is known, standard deviation, both in per cent if the mean is shown so."""
+    mean = show(found.mean)
+    std = f"{100.0 * found.std:.2g}%" if mean.endswith("%") else f"{found.std:.2g}"
+    return mean + ("" if np.isnan(found.std) else f" ± {std}")

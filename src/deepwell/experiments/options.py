@@ -16,7 +16,9 @@ from deepwell.data.benchmarks import Dataset, load
 from deepwell.data.errors import InputError
 from deepwell.experiments.made import made_table
 from deepwell.experiments.results import Row
+from deepwell.interfaces.preparing import checked_seed
 from deepwell.interfaces.presets import make_settings
+from deepwell.interfaces.settings import Settings
 
 HOW = ("preset", "settings", "smoke")
 """Fields of every row that say how it was made."""
@@ -54,15 +56,21 @@ class Options:
     ) -> "Options":
         """With what a study takes if nothing else was asked for: the preset, the settings of a smoke run, and how
         many seeds, from the one asked for, its rows have; ``own`` settings are the study's, by which its rows are
-        named. All is checked before anything runs."""
+        named. A setting that is None is the preset's."""
         for name in own:
             if name in self.settings:
                 raise InputError(f"--set {name}={self.settings[name]}: this study sets {name} itself")
-        found = dataclasses.replace(
-            self, preset=self.preset or preset, usual_preset=preset, smoke_settings=smoke_settings, num_seeds=num_seeds
-        )
-        make_settings(str(found.preset), **found.how()["settings"])
-        return found
+        checked_seed(self.seed + max(num_seeds - 1, *(self.splits or REPORTED)))
+        asked = {name: value for name, value in self.settings.items() if value is not None}
+        return dataclasses.replace(
+            self, preset=self.preset or preset, usual_preset=preset, smoke_settings=smoke_settings,
+            num_seeds=num_seeds, settings=asked,
+        )  # fmt: skip
+
+    def settings_of(self, method: dict[str, Any]) -> Settings:
+        """A method's settings with those asked for in their place; an error if they do not go together, before anything
+        runs."""
+        return make_settings(str(self.preset), **{**method, **self.how()["settings"]})
 
     def members_of_a_group(self) -> int:
         """As asked, or as suits the device."""
@@ -96,9 +104,13 @@ class Options:
         return self.folder / "-".join([study, *(_in_a_name(way) for way in (*preset, *self._unusual()))])
 
     def remarks(self) -> list[str]:
-        """What was asked for besides a preset, as a paragraph of the study's page."""
-        ways = self._unusual()
-        return [f"Made with: {', '.join(ways)}.\n"] if ways else []
+        """How the rows of the study's page were made, as paragraphs."""
+        tiny = ["A smoke run, tiny and on made-up tables: it shows that all runs, and its figures mean nothing.\n"]
+        return [f"Made with {self.in_words()}.\n", *(tiny if self.smoke else [])]
+
+    def in_words(self) -> str:
+        """How rows are made: preset paper, burn_in=5000, seed=3, smoke."""
+        return ", ".join([f"preset {self.preset}", *self._unusual()])
 
     def _unusual(self) -> list[str]:
         settings = [f"{name}={_one_form(value)}" for name, value in sorted(self.settings.items())]

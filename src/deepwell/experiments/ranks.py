@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwell.experiments.compare import table
+from deepwell.experiments.compare import NOT_COMPARABLE, table
 from deepwell.experiments.published import published_figure
 from deepwell.experiments.results import Row
 
@@ -51,7 +51,7 @@ def average_ranks(rows: Sequence[Row], score: str) -> Ranks:
 
 
 def ranks_beside_the_papers(rows: Sequence[Row], score: str) -> tuple[Ranks, Ranks]:
-    """Ours and the paper's own, of the methods that the paper has too, over the same sets."""
+    """Ours and the paper's own, of the methods that the paper has too, over the same comparable sets."""
     ours = average_ranks([row for row in rows if _papers(row, score)], score)
     known = {
         (row["dataset"], row["method"]): {"dataset": row["dataset"], "method": row["method"], "split": 0}
@@ -67,7 +67,7 @@ def ranks_beside_the_papers(rows: Sequence[Row], score: str) -> tuple[Ranks, Ran
 
 def _papers(row: Row, score: str) -> float | None:
     found = published_figure(score, row["dataset"], row["method"])
-    return None if found is None else found.mean
+    return None if found is None or row["dataset"] in NOT_COMPARABLE else found.mean
 
 
 def ranks_table(rows: Sequence[Row], score: str) -> str:

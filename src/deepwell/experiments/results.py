@@ -26,10 +26,7 @@ class Store:
         self.hidden = folder / ".work" / study
         """Locks and checkpoints of the study."""
         self._names = tuple(key)
-        try:
-            self.hidden.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {self.hidden}: {error.strerror}") from error
+        self._make_folder()
 
     def key(self, row: Row) -> Key:
         """What tells this row apart from others, as text."""
@@ -39,24 +36,38 @@ class Store:
         """All whole rows, in the order of their writing."""
         if not self.path.exists():
             return []
-        return [row for line in self.path.read_bytes().split(b"\n") if (row := _read(line)) is not None]
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise InputError(f"cannot read {self.path}: {error.strerror}") from error
+        return [row for line in lines if (row := _read(line)) is not None]
 
     def finished(self) -> set[Key]:
         """Keys of the rows there are."""
         return {self.key(row) for row in self.rows()}
 
     def append(self, row: Row) -> bool:
-        """Write a row, on disk when this returns; False if there was one of its key."""
+        """Write a row, on disk when this returns; False if there was one of its key. The folder may have gone."""
         line = json.dumps(row).encode() + b"\n"
+        self._make_folder()
         with claimed(self.hidden / "rows.lock", wait=True):
             if self.key(row) in self.finished():
                 return False
-            with self.path.open("ab") as file:
-                _mend(self.path)
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
+            try:
+                with self.path.open("ab") as file:
+                    _mend(self.path)
+                    file.write(line)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise InputError(f"cannot write to {self.path}: {error.strerror}") from error
         return True
+
+    def _make_folder(self) -> None:
+        try:
+            self.hidden.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {self.hidden}: {error.strerror}") from error
 
 
 def _read(line: bytes) -> Row | None:

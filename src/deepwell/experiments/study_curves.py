@@ -25,7 +25,6 @@ from deepwell.experiments.sweeping import Job, Writer, sweep_and_publish
 from deepwell.inference.methods import METHODS
 from deepwell.interfaces.containers import write_atomically
 from deepwell.interfaces.fitting import fit
-from deepwell.interfaces.presets import make_settings
 from deepwell.interfaces.settings import Settings
 from deepwell.predict.metrics import scores
 
@@ -54,7 +53,8 @@ COMPARISONS = {
             "MCEM": {"inference": "mcem", "e_steps": 500, "e_samples": 10},
             "naive": {"inference": "sghmc-naive"},
         },
-        "Moving Window MCEM (window 300), MCEM (10 samples of 500 steps) and theta following the newest sample alone.",
+        "Moving Window MCEM (window 300 if nothing else is said), MCEM (10 samples of 500 steps, likewise) and theta "
+        "following the newest sample alone.",
     ),
     "runtime": Comparison(
         "protein",
@@ -99,14 +99,13 @@ def _jobs(options: Options, study: Comparison) -> Iterator[Job]:
     for dataset in names:
         for depth in depths:
             for method in chosen("method", options.methods, tuple(study.methods)):
-                how = options.how()
-                iterations = looks(make_settings(how["preset"], **{**study.methods[method], **how["settings"]}))
+                iterations = looks(options.settings_of({"depth": depth, **study.methods[method]}))
                 for split in options.splits or (0,):
                     common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
-                    common |= {"seed": options.seed, **how}
+                    common |= {"seed": options.seed, **options.how()}
                     members = [{**common, "iteration": iteration} for iteration in iterations]
                     kind = f"{dataset}, depth {depth}, {method}"
-                    title = f"{kind}, split {split}, seed {options.seed}, {how}"
+                    title = f"{kind}, split {split}, {options.in_words()}"
                     yield Job(title, members, partial(work, options, study), kind=kind)
 
 
@@ -206,4 +205,5 @@ def _paper_says(name: str) -> str:
 
 
 def _in_words(row: Row) -> str:
-    return f"{row['method']}, iteration {row['iteration']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"
+    name = f"{row['dataset']}, depth {row['depth']}, {row['method']}, split {row['split']}"
+    return f"{name}, iteration {row['iteration']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from deepwell.data.errors import InputError
 from deepwell.experiments import figures
 from deepwell.experiments.compare import table
 from deepwell.experiments.figures import MANY, ONE
@@ -33,6 +34,8 @@ from deepwell.interfaces.fitting import fit
 
 KEY = ("dataset", "depth", "draws", "seed", *HOW)
 THRESHOLD, OUTPUTS = 1e-5, 100
+FEWEST = 20
+"""Draws that the test asks for: its normal approximation holds from there on (Anscombe, Glynn 1983)."""
 APART: dict[str, Any] = {
     "preset": "default", "fixed": ["*"], "burn_in": 1_000, "num_samples": 1, "spacing": 5_000, "window_size": 1,
 }  # fmt: skip
@@ -49,6 +52,10 @@ def run_gaussianity(options: Options) -> None:
     store = Store(options.folder, "gaussianity", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     depths = chosen("depth", options.depths, (1, 2, 3, 4, 5), (2,) if options.smoke else (1, 2))
+    for depth in depths:
+        draws = options.settings_of({"depth": depth}).num_samples
+        if draws < FEWEST:
+            raise InputError(f"num_samples={draws} is too few: the test of Gaussianity takes {FEWEST} draws or more")
     sweep_and_publish(store, options, list(_jobs(options, names, depths)), _in_words, page)
 
 
@@ -58,7 +65,7 @@ def _jobs(options: Options, names: Sequence[str], depths: Sequence[int]) -> Iter
             common = {"dataset": name, "depth": depth, "seed": options.seed, **options.how()}
             members = [{**common, "draws": draws} for draws in (ONE, MANY)]
             cost = depth * relative_cost(name)
-            title = f"{name}, depth {depth}, seed {options.seed}, {options.how()}"
+            title = f"{name}, depth {depth}, {options.in_words()}"
             yield Job(title, members, partial(work, options), cost)
 
 

@@ -60,9 +60,10 @@ def run_table(name: str, options: Options) -> None:
 
 
 def _job(options: Options, name: str, method: str, split: int) -> Job:
+    options.settings_of(TABLES[name][method])
     member = {"dataset": name, "method": method, "split": split, "seed": options.seed, **options.how()}
     kind = f"{name}, {method}"
-    title = f"{kind}, split {split}, seed {options.seed}, {options.how()}"
+    title = f"{kind}, split {split}, {options.in_words()}"
     return Job(title, [member], partial(work, options), TABLES[name][method].get("depth", 1), kind=kind)
 
 
@@ -100,4 +101,5 @@ def page(name: str, rows: Sequence[Row]) -> Page:
 
 
 def _in_words(row: Row) -> str:
-    return f"{row['dataset']}, {row['method']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"
+    name = f"{row['dataset']}, {row['method']}, split {row['split']}"
+    return f"{name}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"

@@ -51,12 +51,15 @@ def run_toy(options: Options) -> None:
 
 def _jobs(options: Options) -> Iterator[Job]:
     how = options.how()
+    for settings in METHODS.values():
+        options.settings_of({**toy.SETTINGS, **settings})
     noises, seeds = (NOISES[:1], 2) if options.smoke else (NOISES, SEEDS)
     methods = list(METHODS)[:2] if options.smoke else list(METHODS)
 
     def job(kind: str, member: Row, count: int = 1, cost: float = 1.0) -> Job:
         members = [{"kind": kind, **member, "seed": options.seed + seed, **how} for seed in range(count)]
-        return Job(f"{kind} {member} {options.seed} {how}", members, partial(WORK[kind], options), cost)
+        title = ", ".join([kind, *map(str, member.values()), options.in_words()])
+        return Job(title, members, partial(WORK[kind], options), cost)
 
     for noise in noises:
         yield job("maxima", {"noise_variance": noise})
@@ -210,4 +213,4 @@ def page(seed: int, rows: Sequence[Row]) -> Page | None:
 def _in_words(row: Row) -> str:
     named = {"kind": row["kind"], "method": row.get("method"), "noise variance": row["noise_variance"]}
     found = f", A {row['share_of_a']:.0%}, B {row['share_of_b']:.0%}" if "share_of_a" in row else ""
-    return ", ".join(str(value) for value in named.values() if value is not None) + found
+    return ", ".join(str(value) for value in named.values() if value is not None) + f", seed {row['seed']}{found}"

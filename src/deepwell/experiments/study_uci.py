@@ -66,17 +66,17 @@ def run_uci(options: Options) -> None:
     store = Store(options.folder, "uci", KEY)
     names = chosen("data set", options.datasets, SETS, ("energy",) if options.smoke else None)
     jobs = list(_jobs(options, names, chosen_methods(options)))
-    sweep_and_publish(store, options, jobs, _in_words, partial(page, options))
+    sweep_and_publish(store, options, jobs, _in_words, page)
 
 
-def page(options: Options, rows: Sequence[Row]) -> Page:
+def page(rows: Sequence[Row]) -> Page:
     """Table and figure of all rows made in this way, by this command or by earlier ones."""
     shown = {"test_log_likelihood": "{:.3f}", "rmse": "{:.4g}", "crps": "{:.4g}", "coverage_95": "{:.1%}"}
     known = list(METHODS)
     paragraphs = [
         "# UCI regression\n",
-        f"Preset `{options.preset}`; mean ± standard deviation over splits, in the units of y; z against the paper, "
-        "bold below -2 (naval is not comparable: the paper's had other columns).\n",
+        "Mean ± standard deviation over splits, in the units of y; z against the paper, bold below -2 (naval is not "
+        "comparable: the paper's had other columns).\n",
         beside_the_paper(
             rows,
             {name: form.format for name, form in shown.items()},
@@ -118,12 +118,13 @@ def _jobs(options: Options, names: Sequence[str], methods: Sequence[str]) -> Ite
     splits = list(options.splits or (REPORTED[:2] if options.smoke else REPORTED))
     for name in names:
         for method in methods:
+            options.settings_of(METHODS[method].settings)
             for group in in_groups(splits, options.members_of_a_group()):
                 common = {"dataset": name, "method": method, "depth": METHODS[method].depth, "seed": options.seed}
                 members = [{**common, "split": split, **options.how()} for split in group]
                 cost = relative_cost(name) * (METHODS[method].depth or 1) * COSTS[METHODS[method].family]
-                kind = f"{name}, {method}, preset {options.preset}, seed {options.seed}"
-                title = f"{kind}, splits {', '.join(map(str, group))}, {members[0]['settings']}"
+                kind = f"{name}, {method}"
+                title = f"{kind}, splits {', '.join(map(str, group))}, {options.in_words()}"
                 yield Job(title, members, partial(work, options), cost, at_once=True, kind=kind)
 
 

@@ -142,7 +142,7 @@ def sweep(store: Store, jobs: Sequence[Job], tell: Tell, words: Words) -> list[J
         tell(f"{store.study}: {len(elsewhere)} jobs are in the hands of other processes")
     failures.tell_at_the_end()
     if unmade:
-        kept = f"their checkpoints are in {store.hidden}"
+        kept = f"their checkpoints are in {store.hidden}: delete these to begin them anew"
         raise InputError(f"{store.study}: rows are missing of jobs that have ended, {unmade} in all; {kept}")
     return elsewhere
 

@@ -83,7 +83,7 @@ def run(
 def run_group(
     keys: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, keeper: Keeper | None = None
 ) -> list[Result]:
-    """Problems stacked along the leading axis of every array, as one program: on a GPU ten cost three to four times one.
+    """Problems stacked along the leading axis of every array, as one program: on a GPU ten cost 3 to 4 times one.
 
     A group that is stopped is worth nothing by then.
     """

@@ -99,10 +99,6 @@ def fit(
         except Stopped as stopped:
             model = None if stopped.result is None else fitted_by_now(stopped.result)
             raise Interrupted(model, watch.caught or signal.SIGINT) from None
-        except Exception as error:
-            if watch.caught is None:
-                raise
-            raise Interrupted(None, watch.caught) from error  # caught, and the chunk's end was not reached to obey it
     if watch.caught is not None:  # too late to stop, but not to be told
         raise Interrupted(fitted, watch.caught)
     if fitted.troubles(WORTH_A_WARNING):

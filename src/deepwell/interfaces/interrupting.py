@@ -44,7 +44,11 @@ class Watch:
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Catch signals for the time of a fit; only the main thread can, elsewhere nothing is caught."""
+    """Catch signals for the time of a fit; only the main thread can, elsewhere nothing is caught.
+
+    An error that ends the fit before a caught signal could is told as ``Interrupted`` without a model: the caller asked
+    for the end, and the error is its cause.
+    """
     watch = Watch()
     if threading.current_thread() is not threading.main_thread():
         yield watch
@@ -55,6 +59,10 @@ def watching() -> Iterator[Watch]:
         signal.signal(number, watch)
     try:
         yield watch
+    except Exception as error:
+        if watch.caught is None:
+            raise
+        raise Interrupted(None, watch.caught) from error
     finally:
         for number in ours:
             signal.signal(number, before[number])

@@ -10,12 +10,16 @@ from pathlib import Path
 def claimed(path: Path, wait: bool = False) -> Iterator[bool]:
     """Whether the file ``path`` could be locked for the time of the block; ``wait`` until it can.
 
-    Where there are no such locks, or the folder cannot be written to, everyone gets it.
+    Where there are no such locks, or the folder cannot be written to, everyone gets it; a file that another user has
+    made can be locked all the same.
     """
     try:
         import fcntl
 
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except PermissionError:
+            handle = os.open(path, os.O_RDONLY)
     except (ImportError, OSError):
         yield True
         return
