@@ -1,5 +1,6 @@
 """``fit_group``: tables of one shape fitted as one program, such as the splits of one table."""
 
+import signal
 import time
 import warnings
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deepwell.inference.run import run_group
+from deepwell.inference.run import Stopped, run_group
 from deepwell.interfaces.callbacks import announcing
 from deepwell.interfaces.checkpoints import checkpointing
 from deepwell.interfaces.fitted import FittedModel
@@ -58,13 +59,16 @@ def fit_group(
     keys = jnp.stack([m.key for m in members])
     problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
     log_unit = float(np.mean([m.log_unit for m in members]))
-    with (
-        watching() as watch,
-        checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as keeper,
-        showing(verbose) as bars,
-        explaining_memory(chosen, members[0].known["num_rows"], len(members)),
-    ):
-        results = run_group(keys, problem, rows, members[0].config, announcing(bars, log_unit), keeper)
+    with watching() as watch:
+        try:
+            with (
+                checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as keeper,
+                showing(verbose) as bars,
+                explaining_memory(chosen, members[0].known["num_rows"], len(members)),
+            ):
+                results = run_group(keys, problem, rows, members[0].config, announcing(bars, log_unit), keeper)
+        except Stopped:
+            raise Interrupted(None, watch.caught or signal.SIGINT) from None
     if watch.caught is not None:
         raise Interrupted(None, watch.caught)
     seconds = time.perf_counter() - started
