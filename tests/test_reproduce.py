@@ -19,7 +19,7 @@ from deepwell.experiments import toy_problem as toy
 from deepwell.experiments.evaluate import evaluate
 from deepwell.experiments.made import made_table
 from deepwell.experiments.options import SMOKE, Options
-from deepwell.experiments.reproducing import STUDIES
+from deepwell.experiments.reproducing import STUDIES, Study
 from deepwell.experiments.small_problems import shallow
 from deepwell.experiments.study_curves import looks
 from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
@@ -147,10 +147,7 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
             "width=(3,) has 1 entries, but 2 layers",
         ),
         (["uci", "--methods", "SGHMC DGP,SGP", "--set", "dsvi_start=10"], "dsvi_start is for sghmc"),
-        (
-            ["mcem", "--set", "dsvi_start=10", "--depths", "2,3", "--set", "width=[3]"],
-            "width=(3,) has 1 entries, but 2",
-        ),
+        (["mcem", "--depths", "2,3", "--set", "width=[3]"], "width=(3,) has 1 entries, but 2 layers"),
         (["cep", "--set", "num_inducing=[5,5]"], "num_inducing=(5, 5) has 2 entries"),
         (["uci", "--seed", "4294967295"], "seed=4294967304 must be an integer from 0 to"),
         (["uci", "--datasets", "boston,"], "--datasets boston, has nothing before, after or between commas"),
@@ -191,6 +188,19 @@ def test_all_says_once_what_all_studies_fail_of(tmp_path):
     assert result.exit_code == 2
     assert result.output.count("unknown option 'bogus'") == 1
     assert ", ".join(STUDIES) + ": unknown option" in result.output
+
+
+def test_all_keeps_the_traceback_of_what_is_no_users_mistake(tmp_path, monkeypatch):
+    def broken(options):
+        raise KeyError("width")
+
+    monkeypatch.setattr(
+        "deepwell.experiments.reproducing.STUDIES", {"toy": Study(broken, ()), "cep": Study(broken, ())}
+    )
+    result = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert result.output.count("in broken\n") == 2
+    assert "toy, cep: 'width'" in result.output
 
 
 def test_what_ended_a_study_is_what_the_user_sees(tmp_path, monkeypatch):

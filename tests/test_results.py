@@ -1,6 +1,7 @@
 """Rows of studies: whole, once, and shared by processes; ours beside the paper's."""
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -125,12 +126,20 @@ def test_a_lock_that_another_user_made_is_a_lock(tmp_path, monkeypatch):
         assert anyone
 
 
-def test_a_folder_that_goes_is_made_again_and_a_file_that_cannot_be_written_is_named(tmp_path):
+def test_a_folder_that_goes_is_made_again_and_a_file_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     rows = store(tmp_path / "results")
     rows.append(row(0))
     shutil.rmtree(tmp_path / "results")
     assert rows.append(row(1))
     assert rows.rows() == [row(1)]
+
+    def full(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        with pytest.raises(InputError, match=r"cannot write to .*uci\.jsonl: No space left"):
+            rows.append(row(2))
     rows.path.unlink()
     rows.path.mkdir()
     with pytest.raises(InputError, match=r"cannot read .*uci\.jsonl: Is a directory"):
