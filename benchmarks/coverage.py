@@ -15,8 +15,8 @@ import numpy as np
 
 from deepwell import __version__, fit
 from deepwell.data import load, split_rows
-from deepwell.experiments.results import Store
-from deepwell.predict.metrics import scores
+from deepwell.predict.scores import scores
+from deepwell.studies.rows import Store
 
 SETS = ("energy", "concrete", "kin8nm", "power")
 LEVELS = (0.9, 0.95)

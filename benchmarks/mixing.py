@@ -14,8 +14,8 @@ import numpy as np
 
 from deepwell import __version__, fit
 from deepwell.data import load, split_rows
-from deepwell.experiments.results import Store
-from deepwell.predict.metrics import scores
+from deepwell.predict.scores import scores
+from deepwell.studies.rows import Store
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},

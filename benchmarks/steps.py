@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deepwell.inference.methods import METHODS
-from deepwell.inference.run import _compiled
-from deepwell.interfaces.preparing import prepare
-from deepwell.interfaces.presets import make_settings
+from deepwell.fits.prepare import prepare
+from deepwell.fits.presets import make_settings
+from deepwell.inference.driver import _compiled
+from deepwell.inference.registry import METHODS
 
 
 def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as tensors_of
 
 import deepwell
-from deepwell.interfaces.checkpoints import BEFORE, NEWEST, Checkpoints
-from deepwell.interfaces.containers import KEY, digest
+from deepwell.store.checkpoint import BEFORE, NEWEST, Checkpoints
+from deepwell.store.tensor_file import KEY, digest
 
 SETTINGS = {"preset": "quick", "burn_in": 20, "num_samples": 4, "spacing": 2, "num_inducing": 4}
 ANY_JSON = [

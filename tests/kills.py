@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from deepwell.interfaces.checkpoints import NEWEST
+from deepwell.store.checkpoint import NEWEST
 
 COMMAND = """
 import sys
-from deepwell.cli import main
+from deepwell.cli.main import main
 folder = sys.argv[1]
 sys.argv = ["deepwell", "fit", folder + "/t.csv", "--target", "y", "--out", folder + "/m.deepwell", "--preset", "quick",
             "--checkpoint", folder + "/c", "--every", "0", "--force", "--quiet", "--set", "num_inducing=8",

@@ -1,9 +1,9 @@
-"""What tests share: small problems (``deepwell.experiments.small_problems``) as inference takes them, and a crash."""
+"""What tests share: small problems (``deepwell.assess.small_problems``) as inference takes them, and a crash."""
 
 import jax
 from jax.flatten_util import ravel_pytree
 
-from deepwell.experiments.small_problems import rows_of
+from deepwell.assess.small_problems import rows_of
 from deepwell.inference.problem import Config, target
 from deepwell.inference.sghmc import Dynamics
 

@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "deepwell"
-ROOMS = ["data", "model", "inference", "predict", "interfaces", "experiments", "commands", "cli", "__main__"]
+ROOMS = [
+    "_renamed", "errors", "numerics", "data", "model", "inference", "predict", "store", "fits", "doors", "assess",
+    "studies", "cli", "__main__",
+]  # fmt: skip
 HEAVY = {"optax", "scipy", "pandas", "sklearn", "matplotlib", "rich", "typer", "safetensors"}
 
 
@@ -50,7 +53,7 @@ def test_the_core_fits_without_sklearn_matplotlib_arviz_and_blackjax():
     code = (
         "import sys\n"
         "for name in ('sklearn', 'matplotlib', 'arviz', 'blackjax'): sys.modules[name] = None\n"
-        "import numpy as np, deepwell, deepwell.cli\n"
+        "import numpy as np, deepwell, deepwell.cli.main\n"
         "X = np.random.default_rng(0).standard_normal((30, 2))\n"
         "m = deepwell.fit(X, X[:, 0], preset='quick', depth=1, burn_in=20)\n"
         "assert np.all(np.isfinite(m.predict(X)))\n"
@@ -71,7 +74,7 @@ BLOCKS = [
 def test_code_in_the_documents_runs(code, tmp_path, monkeypatch):
     assert len(BLOCKS) >= 1
     monkeypatch.chdir(tmp_path)
-    from deepwell.interfaces import presets
+    from deepwell.fits import presets
 
     monkeypatch.setitem(presets.PRESETS, "default", presets.PRESETS["quick"])
     exec(compile(code, "document", "exec"), {})

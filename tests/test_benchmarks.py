@@ -9,9 +9,9 @@ import pytest
 import sklearn
 
 from deepwell import InputError
+from deepwell.assess.evaluate import evaluate
 from deepwell.data import benchmarks, load
 from deepwell.data.benchmarks import OnlineSource
-from deepwell.experiments.evaluate import evaluate
 
 RECORDED = Path(sklearn.__file__).parent / "datasets" / "tests" / "data" / "openml" / "id_561"
 needs_data = pytest.mark.skipif(

@@ -7,7 +7,7 @@ from scipy import stats
 from deepwell import InputError
 from deepwell.data.scaling import Scaling
 from deepwell.predict.calibration import calibration, reliability
-from deepwell.predict.classes import ClassProbabilities
+from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity
 from deepwell.predict.diagnostics import diagnose, find_modes
 from deepwell.predict.mixture import Mixture

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import deepwell
 from deepwell import CsvLog, DeepGPRegressor, Event, InputError
-from deepwell.cli import app
-from deepwell.interfaces import progress
-from deepwell.interfaces.callbacks import announcing
+from deepwell.cli.main import app
+from deepwell.fits import progress
+from deepwell.fits.events import announcing
 
 QUICK = {"preset": "quick", "num_inducing": 8, "burn_in": 600, "num_samples": 40, "spacing": 10}
 RUN = CliRunner()

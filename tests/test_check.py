@@ -8,18 +8,18 @@ from jax.flatten_util import ravel_pytree
 from scipy import linalg, stats
 from typer.testing import CliRunner
 
-from deepwell.cli import app
-from deepwell.data.errors import InputError
-from deepwell.experiments import agreement, check, exact_law, simulation
-from deepwell.experiments.agreement import Agreement, compare_samplers, disagreement
-from deepwell.experiments.check import Checked, Part, run_check
-from deepwell.experiments.exact_law import DYNAMICS, Law, law, law_of_sampler, p_value, whiten
-from deepwell.experiments.simulation import Calibration, calibration, depth_one, loose, simulate, statistics, tight
-from deepwell.experiments.small_problems import Quadratic, features_and_variance, quadratic, rows_of
+from deepwell.assess import agreement, check, exact_law, simulation
+from deepwell.assess.agreement import Agreement, compare_samplers, disagreement
+from deepwell.assess.check import Checked, Part, run_check
+from deepwell.assess.exact_law import DYNAMICS, Law, law, law_of_sampler, p_value, whiten
+from deepwell.assess.simulation import Calibration, calibration, depth_one, loose, simulate, statistics, tight
+from deepwell.assess.small_problems import Quadratic, features_and_variance, quadratic, rows_of
+from deepwell.cli.main import app
+from deepwell.errors import InputError
+from deepwell.fits.presets import make_settings
 from deepwell.inference import sghmc
-from deepwell.inference.compiling import quick_jit
-from deepwell.interfaces.presets import make_settings
 from deepwell.model.deep_gp import propagate
+from deepwell.numerics.jit import quick_jit
 
 
 @pytest.mark.parametrize(("objective", "double"), [("predictive", True), ("predictive", False), ("expected", False)])

@@ -18,9 +18,10 @@ from test_fit import table
 
 import deepwell
 from deepwell import InputError, Interrupted
-from deepwell.interfaces import checkpoints, grouping
-from deepwell.interfaces.checkpoints import BEFORE, NEWEST
-from deepwell.interfaces.grouping import fit_group
+from deepwell.fits import group as grouping
+from deepwell.fits.group import fit_group
+from deepwell.store import checkpoint as checkpoints
+from deepwell.store.checkpoint import BEFORE, NEWEST
 
 QUICK = {"preset": "quick", "num_inducing": 8, "burn_in": 600, "num_samples": 60, "spacing": 10}
 
@@ -239,7 +240,7 @@ def test_fits_in_other_threads_leave_signals_alone(whole):
 
 
 COMMAND = (
-    "import sys; from deepwell.cli import main\n"
+    "import sys; from deepwell.cli.main import main\n"
     "sys.argv = ['deepwell', 'fit', sys.argv[1] + '/t.csv', '--target', 'y', "
     "'--out', sys.argv[1] + '/m.deepwell', '--preset', 'quick', '--checkpoint', sys.argv[1] + '/c', '--every', '0', "
     "'--force', '--set', 'num_inducing=8', '--set', 'burn_in=' + sys.argv[2]]; main()"
@@ -267,10 +268,10 @@ def test_out_of_memory_names_what_to_try(monkeypatch):
     def exhausted(*args, **kwargs):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
 
-    monkeypatch.setattr("deepwell.interfaces.fitting.run", exhausted)
+    monkeypatch.setattr("deepwell.fits.fit.run", exhausted)
     with pytest.raises(MemoryError, match=r"try batch_size=20 \(it was 40\) and num_chains=2 \(it was 4\)"):
         deepwell.fit(*table(40), num_chains=4, **QUICK)
-    monkeypatch.setattr("deepwell.interfaces.grouping.run_group", exhausted)
+    monkeypatch.setattr("deepwell.fits.group.run_group", exhausted)
     with pytest.raises(MemoryError, match=r"try fewer tables or splits at once \(they were 2\), or batch_size=20 \("):
         fit_group([table(40)] * 2, [0, 1], **QUICK)
 

@@ -9,14 +9,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import deepwell
 from deepwell import DeepGPClassifier, InputError
+from deepwell.assess.evaluate import evaluate
 from deepwell.data.scaling import input_scaling
 from deepwell.data.splits import split_rows
-from deepwell.experiments.evaluate import evaluate
-from deepwell.interfaces.presets import make_settings
-from deepwell.interfaces.reading import read_targets, with_likelihood
+from deepwell.fits.likelihood import read_targets, with_likelihood
+from deepwell.fits.presets import make_settings
 from deepwell.model.deep_gp import OBJECTIVES
-from deepwell.predict.classes import ClassProbabilities
-from deepwell.predict.metrics import calibration_error, scores
+from deepwell.predict.class_probabilities import ClassProbabilities
+from deepwell.predict.scores import calibration_error, scores
 
 TINY = {"preset": "quick", "burn_in": 60, "n_samples": 6, "spacing": 2, "n_inducing": 8, "random_state": 0}
 
@@ -120,7 +120,7 @@ def test_calibration_error_of_known_cases():
 
 def test_entropy_splits_into_noise_and_disagreement():
     """Two samples, sure of different classes: all uncertainty is disagreement; two unsure ones: none is."""
-    from deepwell.predict.classes import average
+    from deepwell.predict.class_probabilities import average
 
     sure = np.log(np.clip([[[1.0, 0.0]], [[0.0, 1.0]]], 1e-12, 1.0))
     unsure = np.log(np.full((2, 1, 2), 0.5))

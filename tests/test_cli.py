@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 import deepwell
-from deepwell.cli import app
+from deepwell.cli.console import chosen_settings, with_task
+from deepwell.cli.main import app
 from deepwell.data.splits import split_rows
-from deepwell.interfaces.console import chosen_settings, with_task
-from deepwell.interfaces.grouping import fit_group
-from deepwell.interfaces.presets import make_settings
-from deepwell.interfaces.reading import read_targets, with_likelihood
+from deepwell.fits.group import fit_group
+from deepwell.fits.likelihood import read_targets, with_likelihood
+from deepwell.fits.presets import make_settings
 
 RUN = CliRunner()
 
@@ -79,8 +79,8 @@ def test_splits_follow_the_protocol():
 
 def test_demo_prints_scores_and_leaves_a_picture_and_a_report(tmp_path, monkeypatch):
     small = {"depth": 2, "preset": "quick"}
-    monkeypatch.setattr("deepwell.interfaces.demo.DIABETES", small)
-    monkeypatch.setattr("deepwell.interfaces.demo.STEP", small)
+    monkeypatch.setattr("deepwell.assess.demo.DIABETES", small)
+    monkeypatch.setattr("deepwell.assess.demo.STEP", small)
     result = RUN.invoke(app, ["demo", "--out", str(tmp_path / "demo")])
     assert result.exit_code == 0, result.output
     assert "deep GP, depth 2" in result.output

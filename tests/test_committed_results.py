@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from deepwell.experiments import study_curves, study_gaussianity, study_tables, study_toy, study_uci
-from deepwell.experiments.options import Options
-from deepwell.experiments.reproducing import STUDIES
+from deepwell.studies import curves as study_curves
+from deepwell.studies import gaussianity as study_gaussianity
+from deepwell.studies import large_tables as study_tables
+from deepwell.studies import toy as study_toy
+from deepwell.studies import uci as study_uci
+from deepwell.studies.options import Options
+from deepwell.studies.registry import STUDIES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 KEYS = {
@@ -56,7 +60,7 @@ def test_no_row_is_doubled_and_every_score_is_a_number(study):
 def test_tables_are_those_of_the_rows(name, tmp_path, monkeypatch):
     study, how = PAGES[name]
     shutil.copy(RESULTS / f"{study}.jsonl", tmp_path)
-    monkeypatch.setattr("deepwell.experiments.sweeping.sweep", lambda *arguments: [])
-    monkeypatch.setattr("deepwell.experiments.publishing.save", lambda figure, stem: None)
+    monkeypatch.setattr("deepwell.studies.sweep.sweep", lambda *arguments: [])
+    monkeypatch.setattr("deepwell.studies.page.save", lambda figure, stem: None)
     STUDIES[study].run(Options(tmp_path, **how))
     assert (tmp_path / f"{name}.md").read_text() == (RESULTS / f"{name}.md").read_text()

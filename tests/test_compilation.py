@@ -11,7 +11,7 @@ import pytest
 from test_fit import table
 
 import deepwell
-from deepwell.interfaces.program_cache import forget_oldest, keep_programs
+from deepwell.store.program_cache import forget_oldest, keep_programs
 
 SHORT = {"preset": "quick", "num_inducing": 8, "spacing": 5, "num_samples": 60}
 COMPILED = "/jax/core/compile/backend_compile_duration"

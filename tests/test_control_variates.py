@@ -8,13 +8,13 @@ from jax.flatten_util import ravel_pytree
 from problems import CONFIG, Crash, crash_at, flat_density
 
 import deepwell
+from deepwell.assess.small_problems import line_data, problem_of, shallow, two_layers
 from deepwell.data.rows import minibatch, to_rows
-from deepwell.experiments.small_problems import line_data, problem_of, shallow, two_layers
+from deepwell.fits.presets import make_settings
 from deepwell.inference import sghmc
 from deepwell.inference.chains import move, no_samples
 from deepwell.inference.moving_window import Sampling, freeze
 from deepwell.inference.problem import density_of_v
-from deepwell.interfaces.presets import make_settings
 from deepwell.model.deep_gp import Batch
 
 ROWS, SIZE = 45, 20  # the last block has five rows

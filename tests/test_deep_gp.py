@@ -8,8 +8,8 @@ import pytest
 from problems import CONFIG, flat_density
 from scipy import integrate, stats
 
+from deepwell.assess.small_problems import line_data, problem_of, rows_of, shallow, two_layers
 from deepwell.data.rows import minibatch, to_rows
-from deepwell.experiments.small_problems import line_data, problem_of, rows_of, shallow, two_layers
 from deepwell.model.deep_gp import (
     Batch,
     log_likelihood,
@@ -18,7 +18,7 @@ from deepwell.model.deep_gp import (
     propagate,
     split_parameters,
 )
-from deepwell.model.initialise import Architecture, initial_model, kmeans, principal_directions
+from deepwell.model.initial import Architecture, initial_model, kmeans, principal_directions
 from deepwell.model.likelihoods import Gaussian
 from deepwell.model.means import Identity, PaddedIdentity, PrincipalProjection
 from deepwell.model.priors import Priors, log_prior

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import deepwell
 from deepwell import InputError
-from deepwell.cli import app
+from deepwell.cli.main import app
 from deepwell.data.splits import split_rows
-from deepwell.interfaces.arviz import leave_one_out
-from deepwell.predict.depths import DepthComparison
+from deepwell.predict.arviz import leave_one_out
+from deepwell.predict.depth_comparison import DepthComparison
 
 QUICK = {"preset": "quick", "num_inducing": 16, "burn_in": 800}
 RUN = CliRunner()

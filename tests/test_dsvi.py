@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from problems import CONFIG
 from scipy import stats
 
-from deepwell.experiments.small_problems import (
+from deepwell.assess.small_problems import (
     features_and_variance,
     line_data,
     problem_of,

@@ -11,8 +11,8 @@ from fuzz_files import SETTINGS, mutated, originals, parts, sealed, study, whole
 
 import deepwell
 from deepwell import DeepGPRegressor, DeepwellFileError
-from deepwell.interfaces.containers import KEY
-from deepwell.interfaces.settings import CLASSES, COUNTS, NUMBERS
+from deepwell.fits.settings import CLASSES, COUNTS, NUMBERS
+from deepwell.store.tensor_file import KEY
 
 ALLOWED = {"refused", "a model", "a state", "another fit's"}
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import deepwell
 from deepwell import DeepwellFileError, InputError
+from deepwell.assess.small_problems import features_and_variance, quadratic
 from deepwell.data.scaling import fit_scaling
-from deepwell.experiments.small_problems import features_and_variance, quadratic
-from deepwell.interfaces.presets import PRESETS, make_settings
+from deepwell.fits.presets import PRESETS, make_settings
 
 TINY = {"preset": "quick", "burn_in": 60, "num_samples": 6, "spacing": 2, "num_inducing": 8}
 

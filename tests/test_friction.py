@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import deepwell
-from deepwell.experiments.small_problems import features_and_variance, quadratic
-from deepwell.interfaces.presets import make_settings
+from deepwell.assess.small_problems import features_and_variance, quadratic
+from deepwell.fits.presets import make_settings
 
 
 def heat(batch_size, **settings):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import deepwell
-from deepwell.experiments.agreement import GRID, disagreement, function_values, wave
-from deepwell.experiments.small_problems import features_and_variance, quadratic
+from deepwell.assess.agreement import GRID, disagreement, function_values, wave
+from deepwell.assess.small_problems import features_and_variance, quadratic
 from deepwell.model.priors import Priors
 
 

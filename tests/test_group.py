@@ -5,10 +5,10 @@ import pytest
 from test_fit import table
 
 import deepwell
-from deepwell.data.errors import InputError
-from deepwell.interfaces.checkpoints import Checkpoints
-from deepwell.interfaces.grouping import fit_group
-from deepwell.interfaces.interrupting import Watch
+from deepwell.errors import InputError
+from deepwell.fits.group import fit_group
+from deepwell.fits.interrupt import Watch
+from deepwell.store.checkpoint import Checkpoints
 
 SHORT = {"preset": "quick", "burn_in": 30, "num_samples": 4, "spacing": 3, "num_inducing": 8}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepwell.model.linalg import MAX_RETRIES, inverse_cholesky
+from deepwell.numerics.linalg import MAX_RETRIES, inverse_cholesky
 
 
 def covariance(seed, size):

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from problems import CONFIG
 from scipy import optimize, stats
 
-from deepwell.experiments.small_problems import features_and_variance, line_data, problem_of, rows_of, shallow
+from deepwell.assess.small_problems import features_and_variance, line_data, problem_of, rows_of, shallow
 from deepwell.inference import mcem, sghmc
 from deepwell.inference.problem import target
 

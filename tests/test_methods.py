@@ -8,9 +8,9 @@ from test_fit import NASTY, table
 
 import deepwell
 from deepwell import InputError
-from deepwell.inference.methods import METHODS
-from deepwell.interfaces.preparing import prepare
-from deepwell.interfaces.presets import INFERENCE, make_settings
+from deepwell.fits.prepare import prepare
+from deepwell.fits.presets import INFERENCE, make_settings
+from deepwell.inference.registry import METHODS
 
 SHORT = {"preset": "quick", "burn_in": 40, "num_samples": 6, "spacing": 2, "num_inducing": 8}
 OF_METHOD = {

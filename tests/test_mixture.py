@@ -7,8 +7,8 @@ from scipy import integrate, stats
 from deepwell import InputError
 from deepwell.data.scaling import Scaling
 from deepwell.predict.diagnostics import diagnose, split_r_hat
-from deepwell.predict.metrics import scores
 from deepwell.predict.mixture import Mixture
+from deepwell.predict.scores import scores
 
 
 def mixture(seed=0, samples=7, rows=3, targets=1, offset=50.0, scale=4.0):

@@ -7,7 +7,7 @@ from scipy import stats
 import deepwell
 from deepwell import CountMixture, InputError, Mixture
 from deepwell.data.scaling import Scaling
-from deepwell.predict.metrics import scores
+from deepwell.predict.scores import scores
 
 BUDGET = {"preset": "quick", "num_inducing": 16, "burn_in": 800, "learning_rate": 0.03}
 

@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from deepwell.data.scaling import Scaling
-from deepwell.interfaces import plots
-from deepwell.predict.classes import ClassProbabilities
-from deepwell.predict.depths import DepthComparison
+from deepwell.doors import plots
+from deepwell.predict.class_probabilities import ClassProbabilities
+from deepwell.predict.depth_comparison import DepthComparison
 from deepwell.predict.mixture import Mixture
 from deepwell.predict.slices import Slice, rows_along
 

@@ -7,7 +7,7 @@ import pytest
 from jax.extend.random import threefry_2x32
 from scipy import special, stats
 
-from deepwell.model.randomness import normal_from_bits, standard_normal, threefry
+from deepwell.numerics.randomness import normal_from_bits, standard_normal, threefry
 
 SINGLE = np.dtype("float32")
 KNOWN = [  # of the Random123 distribution's table of known answers, threefry2x32 with 20 rounds

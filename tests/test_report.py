@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 import deepwell
 from deepwell import InputError
-from deepwell.cli import app
-from deepwell.interfaces import baselines, plots
-from deepwell.interfaces.report import Held, write_report
+from deepwell.assess import baselines
+from deepwell.assess.report import Held, write_report
+from deepwell.cli.main import app
+from deepwell.doors import plots
 
 QUICK = {"preset": "quick", "num_inducing": 16, "burn_in": 400}
 RUN = CliRunner()

@@ -12,25 +12,27 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deepwell.cli import app
-from deepwell.experiments import study_curves, study_tables, study_toy
-from deepwell.experiments import study_gaussianity as gaussianity
-from deepwell.experiments import toy_problem as toy
-from deepwell.experiments.evaluate import evaluate
-from deepwell.experiments.made import made_table
-from deepwell.experiments.options import SMOKE, Options
-from deepwell.experiments.reproducing import STUDIES, Study
-from deepwell.experiments.small_problems import shallow
-from deepwell.experiments.study_curves import looks
-from deepwell.experiments.study_uci import METHODS, chosen_methods, run_uci
-from deepwell.inference.methods import METHODS as METHODS_BY_NAME
-from deepwell.inference.posteriors import shared_theta
-from deepwell.inference.run import _is_chunk_end
-from deepwell.interfaces.checkpoints import Checkpoints
-from deepwell.interfaces.presets import make_settings
+from deepwell.assess.evaluate import evaluate
+from deepwell.assess.small_problems import shallow
+from deepwell.cli.main import app
+from deepwell.fits.presets import make_settings
+from deepwell.inference.driver import _is_chunk_end
+from deepwell.inference.posterior import shared_theta
+from deepwell.inference.registry import METHODS as METHODS_BY_NAME
+from deepwell.store.checkpoint import Checkpoints
+from deepwell.studies import curves as study_curves
+from deepwell.studies import gaussianity
+from deepwell.studies import large_tables as study_tables
+from deepwell.studies import toy as study_toy
+from deepwell.studies import toy_problem as toy
+from deepwell.studies.curves import looks
+from deepwell.studies.options import SMOKE, Options
+from deepwell.studies.registry import STUDIES, Study
+from deepwell.studies.synthetic import made_table
+from deepwell.studies.uci import METHODS, chosen_methods, run_uci
 
 WITHOUT = "import sys; sys.modules.update(sklearn=None, arviz=None, blackjax=None); "
-COMMAND = [sys.executable, "-c", WITHOUT + "from deepwell.cli import main; main()", "reproduce"]
+COMMAND = [sys.executable, "-c", WITHOUT + "from deepwell.cli.main import main; main()", "reproduce"]
 """Studies need none of these packages."""
 KEYS = {"dataset", "method", "depth", "split", "seed", "test_log_likelihood", "rmse", "crps", "coverage_95", "seconds",
         "device", "versions", "commit", "data"}  # fmt: skip
@@ -194,9 +196,7 @@ def test_all_keeps_the_traceback_of_what_is_no_users_mistake(tmp_path, monkeypat
     def broken(options):
         raise KeyError("width")
 
-    monkeypatch.setattr(
-        "deepwell.experiments.reproducing.STUDIES", {"toy": Study(broken, ()), "cep": Study(broken, ())}
-    )
+    monkeypatch.setattr("deepwell.studies.registry.STUDIES", {"toy": Study(broken, ()), "cep": Study(broken, ())})
     result = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert result.output.count("in broken\n") == 2

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as EmptyFigure
 
-from deepwell.data.errors import InputError
 from deepwell.data.splits import split_by_group
-from deepwell.experiments.compare import Summary, beside_the_paper, summarise, z_value
-from deepwell.experiments.options import HOW, Options
-from deepwell.experiments.provenance import commit, data_hash
-from deepwell.experiments.published import Figure, published, published_figure
-from deepwell.experiments.publishing import Page, publish
-from deepwell.experiments.ranks import average_ranks, ranks_beside_the_papers, ranks_table
-from deepwell.experiments.results import Store
-from deepwell.experiments.study_uci import METHODS, SETS, USUAL_METHODS, runs_table
-from deepwell.experiments.sweeping import Job, sweep, sweep_and_publish
-from deepwell.interfaces.locks import claimed
+from deepwell.errors import InputError
+from deepwell.store.locks import claimed
+from deepwell.studies.comparison import Summary, beside_the_paper, summarise, z_value
+from deepwell.studies.options import HOW, Options
+from deepwell.studies.page import Page, publish
+from deepwell.studies.provenance import commit, data_hash
+from deepwell.studies.published import Figure, published, published_figure
+from deepwell.studies.ranks import average_ranks, ranks_beside_the_papers, ranks_table
+from deepwell.studies.rows import Store
+from deepwell.studies.sweep import Job, sweep, sweep_and_publish
+from deepwell.studies.uci import METHODS, SETS, USUAL_METHODS, runs_table
 
 
 def row(split, score=0.0):
@@ -64,7 +64,7 @@ def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
     code = textwrap.dedent("""
         import contextlib, sys, time
         from pathlib import Path
-        from deepwell.experiments import results
+        from deepwell.studies import rows as results
 
         folder, mine, locked = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
         if not locked:
@@ -92,7 +92,7 @@ def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
 
 def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path):
     holder = subprocess.Popen(
-        [sys.executable, "-c", "import sys, pathlib\nfrom deepwell.interfaces.locks import claimed\n"
+        [sys.executable, "-c", "import sys, pathlib\nfrom deepwell.store.locks import claimed\n"
          "with claimed(pathlib.Path(sys.argv[1])) as mine: print(mine, flush=True); sys.stdin.read()",
          str(tmp_path / "claim")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -290,7 +290,7 @@ def test_rows_that_are_there_are_not_scored_again(tmp_path):
 def test_the_time_left_is_that_of_the_work_left(tmp_path, monkeypatch):
     """Groups whose rows come together, on a clock of our own: ten minutes a group."""
     now, said = [0.0], []
-    monkeypatch.setattr("deepwell.experiments.sweeping.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("deepwell.studies.sweep.time.monotonic", lambda: now[0])
 
     def work(members, folder, write):
         now[0] += 600.0

@@ -7,7 +7,7 @@ import pytest
 from problems import CONFIG, flat_density
 from scipy import stats
 
-from deepwell.experiments.exact_law import (
+from deepwell.assess.exact_law import (
     CHAINS,
     DYNAMICS,
     FLOOR,
@@ -19,10 +19,10 @@ from deepwell.experiments.exact_law import (
     uneven_moments,
     whiten,
 )  # fmt: skip
-from deepwell.experiments.small_problems import line_data, problem_of, quadratic, shallow
+from deepwell.assess.small_problems import line_data, problem_of, quadratic, shallow
+from deepwell.fits.presets import make_settings
 from deepwell.inference import sghmc
 from deepwell.inference.chains import at_rest, tuned_sampler
-from deepwell.interfaces.presets import make_settings
 
 
 def run_chains(density, size, temperature, dynamics=DYNAMICS, steps=STEPS, chains=CHAINS, gradient_noise=0.0):

@@ -6,12 +6,15 @@ import pytest
 
 import deepwell
 from deepwell.data.splits import split_rows
-from deepwell.experiments import study_curves, study_tables, study_toy, study_uci
-from deepwell.experiments import study_gaussianity as gaussianity
-from deepwell.experiments import toy_problem as toy
-from deepwell.experiments.made import made_table
-from deepwell.experiments.options import SMOKE, Options
-from deepwell.predict.metrics import scores
+from deepwell.predict.scores import scores
+from deepwell.studies import curves as study_curves
+from deepwell.studies import gaussianity
+from deepwell.studies import large_tables as study_tables
+from deepwell.studies import toy as study_toy
+from deepwell.studies import toy_problem as toy
+from deepwell.studies import uci as study_uci
+from deepwell.studies.options import SMOKE, Options
+from deepwell.studies.synthetic import made_table
 
 
 class Written:

@@ -6,8 +6,8 @@ from test_fit import table
 
 import deepwell
 from deepwell import InputError
-from deepwell.interfaces.presets import make_settings
-from deepwell.interfaces.starting import checked_start, make_problem
+from deepwell.fits.presets import make_settings
+from deepwell.fits.start import checked_start, make_problem
 
 LONG = {"preset": "quick", "num_inducing": 15, "burn_in": 800}
 NONE = {"preset": "quick", "burn_in": 1, "num_samples": 10, "spacing": 1, "learning_rate": 1e-6, "step_size": 1e-5}

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 import deepwell
-from deepwell.interfaces import plots
-from deepwell.interfaces.report import Held, write_report
+from deepwell.assess.report import Held, write_report
+from deepwell.doors import plots
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-2, 2, (300, 2)), columns=["side", "height"])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import deepwell
-from deepwell.interfaces import plots
+from deepwell.doors import plots
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-2, 2, (250, 2)), columns=["side", "height"])

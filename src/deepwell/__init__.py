@@ -3,42 +3,46 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from deepwell._renamed import answer_to_old_names
+
 if TYPE_CHECKING:
-    from deepwell.data.errors import InputError
-    from deepwell.experiments.depths import compare_depths
-    from deepwell.interfaces.callbacks import CsvLog, Event
-    from deepwell.interfaces.classifier import DeepGPClassifier
-    from deepwell.interfaces.containers import DeepwellFileError
-    from deepwell.interfaces.files import load
-    from deepwell.interfaces.fitted import FittedModel
-    from deepwell.interfaces.fitting import fit
-    from deepwell.interfaces.interrupting import Interrupted
-    from deepwell.interfaces.presets import PRESETS
-    from deepwell.interfaces.regressor import DeepGPRegressor
-    from deepwell.interfaces.settings import Settings
-    from deepwell.predict.classes import ClassProbabilities
-    from deepwell.predict.counts import CountMixture
+    from deepwell.assess.depths import compare_depths
+    from deepwell.doors.classifier import DeepGPClassifier
+    from deepwell.doors.regressor import DeepGPRegressor
+    from deepwell.errors import InputError
+    from deepwell.fits.events import CsvLog, Event
+    from deepwell.fits.fit import fit
+    from deepwell.fits.fitted import FittedModel
+    from deepwell.fits.interrupt import Interrupted
+    from deepwell.fits.presets import PRESETS
+    from deepwell.fits.settings import Settings
+    from deepwell.predict.class_probabilities import ClassProbabilities
+    from deepwell.predict.count_mixture import CountMixture
     from deepwell.predict.mixture import Mixture
+    from deepwell.store.model_file import load
+    from deepwell.store.tensor_file import DeepwellFileError
 
 __version__ = "0.5.0"
 
+answer_to_old_names()
+
 _WHERE = {
-    "ClassProbabilities": "deepwell.predict.classes",
-    "CountMixture": "deepwell.predict.counts",
-    "CsvLog": "deepwell.interfaces.callbacks",
-    "DeepGPClassifier": "deepwell.interfaces.classifier",
-    "DeepGPRegressor": "deepwell.interfaces.regressor",
-    "DeepwellFileError": "deepwell.interfaces.containers",
-    "Event": "deepwell.interfaces.callbacks",
-    "FittedModel": "deepwell.interfaces.fitted",
-    "InputError": "deepwell.data.errors",
-    "Interrupted": "deepwell.interfaces.interrupting",
+    "ClassProbabilities": "deepwell.predict.class_probabilities",
+    "CountMixture": "deepwell.predict.count_mixture",
+    "CsvLog": "deepwell.fits.events",
+    "DeepGPClassifier": "deepwell.doors.classifier",
+    "DeepGPRegressor": "deepwell.doors.regressor",
+    "DeepwellFileError": "deepwell.store.tensor_file",
+    "Event": "deepwell.fits.events",
+    "FittedModel": "deepwell.fits.fitted",
+    "InputError": "deepwell.errors",
+    "Interrupted": "deepwell.fits.interrupt",
     "Mixture": "deepwell.predict.mixture",
-    "PRESETS": "deepwell.interfaces.presets",
-    "Settings": "deepwell.interfaces.settings",
-    "compare_depths": "deepwell.experiments.depths",
-    "fit": "deepwell.interfaces.fitting",
-    "load": "deepwell.interfaces.files",
+    "PRESETS": "deepwell.fits.presets",
+    "Settings": "deepwell.fits.settings",
+    "compare_depths": "deepwell.assess.depths",
+    "fit": "deepwell.fits.fit",
+    "load": "deepwell.store.model_file",
 }
 
 __all__ = [
@@ -65,7 +69,7 @@ def __getattr__(name: str) -> Any:
     """Import on first use, so that ``import deepwell`` stays quick."""
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
-    if name in {"data", "model", "inference", "predict", "interfaces", "experiments"}:
+    if name in {"numerics", "data", "model", "inference", "predict", "store", "fits", "doors", "assess", "studies"}:
         return importlib.import_module(f"deepwell.{name}")
     raise AttributeError(f"module 'deepwell' has no attribute {name!r}")
 

@@ -1,6 +1,6 @@
 """``python -m deepwell``: the command line."""
 
-from deepwell.cli import main
+from deepwell.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepwell.data.errors import InputError
+from deepwell.data.idx_files import read_idx
 from deepwell.data.molecules import fingerprints
-from deepwell.data.pictures import read_idx
 from deepwell.data.tables import column, read_table
+from deepwell.errors import InputError
 
 FOLDER_VARIABLE = "DEEPWELL_DATA"
 UCI = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepwell.data.errors import InputError
+from deepwell.errors import InputError
 
 BITS, RADIUS = 512, 2
 FILE = "cep_bits.npz"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deepwell.data.errors import InputError
+from deepwell.errors import InputError
 
 CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
 

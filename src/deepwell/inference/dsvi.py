@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.method import Method, Phase, Troubles
-from deepwell.inference.posteriors import Variational
+from deepwell.inference.posterior import Variational
 from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew, most_retries
 from deepwell.inference.sghmc import all_finite, select
 from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density

@@ -18,7 +18,7 @@ from deepwell.inference import sghmc
 from deepwell.inference.chains import Samples, Tuned, at_rest, collect, marked, move_all, no_samples, tuned_sampler
 from deepwell.inference.mcem import Density
 from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
-from deepwell.inference.posteriors import Networks, OwnTheta, Posterior
+from deepwell.inference.posterior import Networks, OwnTheta, Posterior
 from deepwell.inference.problem import Config, Flat, NetProblem, Problem, most_retries, target
 from deepwell.model.priors import Priors, log_prior
 

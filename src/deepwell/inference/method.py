@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
-from deepwell.inference.posteriors import Posterior
+from deepwell.inference.posterior import Posterior
 
 CHUNK = 250
 """Iterations of a chunk: the state is looked at between chunks."""

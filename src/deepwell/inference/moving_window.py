@@ -27,11 +27,11 @@ from deepwell.inference.chains import (
     tuned_sampler,
 )
 from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
-from deepwell.inference.posteriors import SharedTheta, shared_theta
+from deepwell.inference.posterior import SharedTheta, shared_theta
 from deepwell.inference.problem import Config, Flat, Problem, adam, density_of_v, most_retries, target
 from deepwell.model.deep_gp import Batch, DeepGP
 from deepwell.model.layers import Projection
-from deepwell.model.linalg import InverseFactor
+from deepwell.numerics.linalg import InverseFactor
 
 CACHED_PROJECTIONS = 2**27
 """Numbers of the first layer's projections of all training rows that may be kept."""

@@ -21,7 +21,7 @@ from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.chains import Samples, no_samples
 from deepwell.inference.full_bayes import own_theta
 from deepwell.inference.method import Method, Phase, Troubles, samples_so_far
-from deepwell.inference.posteriors import Posterior, shared_theta
+from deepwell.inference.posterior import Posterior, shared_theta
 from deepwell.inference.problem import Config, Flat, Problem, most_retries
 from deepwell.model.deep_gp import log_prior_outputs, propagate, row_log_density
 from deepwell.model.priors import log_prior

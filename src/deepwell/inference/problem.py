@@ -12,11 +12,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.mcem import Density, Target
 from deepwell.inference.sghmc import Dynamics
-from deepwell.model.bnn import Net
 from deepwell.model.deep_gp import Batch, DeepGP, Objective, Outputs, log_likelihood, log_prior_outputs
 from deepwell.model.gaussian_outputs import Belief
-from deepwell.model.linalg import InverseFactor
+from deepwell.model.net import Net
 from deepwell.model.priors import Priors, log_prior
+from deepwell.numerics.linalg import InverseFactor
 
 Flat = Float[Array, " k"]
 """A pytree ravelled into one vector: one fused update instead of one a leaf compiles much faster."""

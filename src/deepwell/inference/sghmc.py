@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from deepwell.model.randomness import standard_normal
+from deepwell.numerics.randomness import standard_normal
 
 TINY = 1e-16
 

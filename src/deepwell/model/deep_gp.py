@@ -12,8 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.model.layers import Layer, Projection, conditional
 from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
-from deepwell.model.linalg import InverseFactor, inverse_cholesky_all
-from deepwell.model.randomness import standard_normal
+from deepwell.numerics.linalg import InverseFactor, inverse_cholesky_all
+from deepwell.numerics.randomness import standard_normal
 
 Objective = Literal["predictive", "expected"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from deepwell.model.deep_gp import DeepGP, Moments, Outputs
 from deepwell.model.layers import Layer
-from deepwell.model.linalg import InverseFactor, inverse_cholesky_all, matmul
+from deepwell.numerics.linalg import InverseFactor, inverse_cholesky_all, matmul
 
 FIRST_INNER_VARIANCE = 1e-5
 """Variance of q(v) in hidden layers before learning: small, so that the signal gets through."""

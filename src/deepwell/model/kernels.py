@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from deepwell.model.linalg import matmul
+from deepwell.numerics.linalg import matmul
 
 
 class Kernel(eqx.Module):

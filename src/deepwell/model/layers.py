@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deepwell.model.kernels import Kernel
-from deepwell.model.linalg import TINY, InverseFactor, matmul
 from deepwell.model.means import Mean
+from deepwell.numerics.linalg import TINY, InverseFactor, matmul
 
 
 class Projection(NamedTuple):

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deepwell.model.linalg import matmul
+from deepwell.numerics.linalg import matmul
 
 
 class Mean(eqx.Module):

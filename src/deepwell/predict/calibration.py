@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwell.predict.classes import ClassProbabilities
-from deepwell.predict.counts import CountMixture
+from deepwell.predict.class_probabilities import ClassProbabilities
+from deepwell.predict.count_mixture import CountMixture
 from deepwell.predict.mixture import Mixture
 
 LEVELS = np.linspace(0.0, 1.0, 101)

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from deepwell.data.errors import InputError
-from deepwell.predict.counts import CountMixture
+from deepwell.errors import InputError
+from deepwell.predict.count_mixture import CountMixture
 from deepwell.predict.mixture import Mixture
 
 OWN_LEVEL = 0.9

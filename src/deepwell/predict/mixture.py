@@ -8,7 +8,7 @@ from scipy import special
 
 from deepwell.data.scaling import Scaling
 from deepwell.predict import normal_mixtures
-from deepwell.predict.numbers import NumberPrediction
+from deepwell.predict.number_prediction import NumberPrediction
 
 COMPONENTS_AT_ONCE = 400_000
 

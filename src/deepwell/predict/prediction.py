@@ -7,8 +7,8 @@ import numpy as np
 
 from deepwell.data.scaling import Scaling
 from deepwell.model.likelihoods import Described, Rates
-from deepwell.predict.classes import ClassProbabilities, average
-from deepwell.predict.counts import CountMixture
+from deepwell.predict.class_probabilities import ClassProbabilities, average
+from deepwell.predict.count_mixture import CountMixture
 from deepwell.predict.mixture import Mixture
 
 Prediction = Mixture | CountMixture | ClassProbabilities

@@ -9,9 +9,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from deepwell.inference.compiling import quick_jit
-from deepwell.inference.posteriors import Networks, OwnTheta, Posterior, SharedTheta, Variational
+from deepwell.inference.posterior import Networks, OwnTheta, Posterior, SharedTheta, Variational
 from deepwell.model.deep_gp import DeepGP
+from deepwell.numerics.jit import quick_jit
 
 MOST_ROWS = 128
 

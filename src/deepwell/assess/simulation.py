@@ -1,0 +1,166 @@
+"""Simulation-based calibration of the sampler (Talts, Betancourt, Simpson, Vehtari, Gelman 2018).
+
+theta is fixed. Draw v* ~ N(0, I) and y ~ p(y | v*), hidden noise and all; sample v_1 .. v_S from p(v | y). If the
+sampler is right, the rank of T(v*, y) among T(v_1, y) .. T(v_S, y) is uniform on 0 .. S, whatever the statistic T.
+Here T is the function at a few inputs, the log-likelihood, and the log joint density, which sees an error in the
+sampler's noise best: it sums over all coordinates of v.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from deepwell.assess.small_problems import problem_of, shallow, two_layers
+from deepwell.data.rows import Rows
+from deepwell.fits.presets import make_settings
+from deepwell.inference.problem import Config, Flat, density_of_v
+from deepwell.inference.registry import METHODS
+from deepwell.model.deep_gp import Batch, DeepGP, propagate
+from deepwell.model.layers import Projection
+from deepwell.numerics.jit import quick_jit
+from deepwell.numerics.randomness import standard_normal
+
+DRAWS, BINS = 31, 8
+"""Draws of a replication, so that there are 32 ranks, and the bins these are counted in."""
+FLOOR = 1e-4
+"""A p-value below it says that the ranks are not uniform."""
+TWIN = 1.1
+"""In the twin the noise variance of the sampler is so many times too large."""
+ROWS = 16
+X = np.linspace(-1.5, 1.5, ROWS)[:, None]
+PROBES = np.array([[-1.2], [0.1], [1.7]])
+FUNCTION = slice(0, len(PROBES))
+STATISTICS = (*(f"f({x:.1f})" for x in PROBES[:, 0]), "log-likelihood", "log joint")
+JITTER = 1e-5
+BUDGET: dict[str, Any] = {"burn_in": 1_000, "spacing": 80, "step_size": 0.07, "priors": False}
+BUDGET |= {"friction": 0.1, "sampling_friction": 0.1}
+"""Of a chain; close to critical damping, so that draws so far apart are nearly independent."""
+WATCHED_SAMPLES = 16
+"""Propagations behind the log-likelihood as a statistic, whatever the sampler's."""
+
+
+class Case(NamedTuple):
+    """A model to simulate and sample."""
+
+    name: str
+    model: DeepGP
+    inner_samples: int = 1
+
+
+class Calibration(NamedTuple):
+    """The rank of the truth among the draws, by replication and statistic."""
+
+    ranks: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Replications in every bin, by statistic."""
+        bins = self.ranks * BINS // (DRAWS + 1)
+        return np.stack([np.bincount(column, minlength=BINS) for column in bins.T])
+
+    @property
+    def p_values(self) -> np.ndarray:
+        """Of a chi-square test of uniform ranks, by statistic."""
+        from scipy import stats
+
+        return stats.chisquare(self.counts, axis=1).pvalue
+
+    @property
+    def p(self) -> float:
+        """The smallest of them, corrected for their number."""
+        return float(min(1.0, len(STATISTICS) * np.min(self.p_values)))
+
+    @property
+    def outermost(self) -> float:
+        """Share of true function values in the outermost quarter of the ranks: 1/4 if calibrated, more if too sure."""
+        ends = DRAWS // BINS
+        ranks = self.ranks[:, FUNCTION]
+        return float(np.mean((ranks <= ends) | (ranks >= DRAWS - ends)))
+
+
+def depth_one() -> Case:
+    """A sparse GP: nothing is bounded."""
+    return Case("depth 1", shallow(np.linspace(-1.5, 1.5, 10)[:, None], jitter=JITTER))
+
+
+def tight() -> Case:
+    """Z_1 = X: the hidden layer has no variance left at the rows, so there is nothing to bound."""
+    return Case("depth 2, Z_1 = X", two_layers(X[::2], 0.1, jitter=JITTER, hidden_Z=X))
+
+
+def loose(inner_samples: int) -> Case:
+    """Two inducing points in the hidden layer: the sampler's target is a bound, tighter with more inner samples."""
+    ends = np.array([[-1.0], [1.0]])
+    model = two_layers(X[::2], 0.3, jitter=JITTER, hidden_Z=ends)
+    return Case(f"depth 2, loose, inner_samples {inner_samples}", model, inner_samples)
+
+
+def simulate(key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> tuple[Flat, Float[Array, "n 1"]]:
+    """v* and y from the model, all their noise divided by sqrt(error).
+
+    At depth 1 dividing the covariance of (v, y) divides that of v | y: a sampler that believes in no error then has
+    a noise variance ``error`` times too large.
+    """
+    v_key, hidden_key, last_key = jax.random.split(key, 3)
+    zeros, unravel = ravel_pytree(model.zero_outputs())
+    v = standard_normal(v_key, zeros.shape, zeros.dtype) / jnp.sqrt(error)
+    factors = model.factors()
+    first = model.layers[0].project(factors[0], jnp.asarray(X, float))
+    mean, variance = propagate(model, factors, unravel(v), first, model.hidden_noise(hidden_key, (ROWS,)))
+    mean, variance = model.likelihood.predict_mean_and_var(mean, variance)
+    return v, mean + jnp.sqrt(variance / error) * standard_normal(last_key, mean.shape, mean.dtype)
+
+
+def statistics(config: Config, model: DeepGP, v: Flat, rows: Rows) -> Float[Array, " t"]:
+    """T(v, y): the function at the probes, hidden layers at their means, the log-likelihood, the log joint."""
+    _, unravel = ravel_pytree(model.zero_outputs())
+    factors = model.factors()
+
+    def project(inputs: Array) -> Projection:
+        return model.layers[0].project(factors[0], inputs)
+
+    still = tuple(jnp.zeros((layer.width,), v.dtype) for layer in model.layers[:-1])
+    function, _ = propagate(model, factors, unravel(v), project(jnp.asarray(PROBES, v.dtype)), still)
+    batch = Batch(project(rows.X), rows.y, jnp.ones((ROWS,), v.dtype))
+    watched = config._replace(inner_samples=WATCHED_SAMPLES)
+    joint, fit = density_of_v(watched, model, factors, batch, rows.num_data)(jax.random.key(0), v)
+    return jnp.concatenate([function[:, 0], jnp.stack([fit, joint])])
+
+
+def sample(config: Config, key: PRNGKeyArray, model: DeepGP, rows: Rows) -> Float[Array, "s k"]:
+    """v | y by the method's own phases, all of theta fixed."""
+    method, problem = METHODS[config.method], problem_of(model, ["*"])
+    keys = jax.random.split(key, 3)
+    state = method.start(config, keys[0], problem, rows)
+    for phase, phase_key in zip(method.phases(config), keys[1:], strict=True):
+        state = state if phase.enter is None else phase.enter(config, problem, rows, state)
+        context = problem if phase.context is None else phase.context(config, phase_key, problem, rows, state)
+        state, _ = phase.advance(config, phase_key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.iterations))
+    return state.samples[0]
+
+
+def replicate(config: Config, key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Float[Array, " t"]:
+    """One replication: the rank of the truth by every statistic."""
+    truth_key, sampling_key = jax.random.split(key)
+    v, y = simulate(truth_key, model, error)
+    rows = Rows(jnp.asarray(X, float), y, jnp.asarray(ROWS, jnp.int32))
+    drawn = jax.vmap(lambda draw: statistics(config, model, draw, rows))(sample(config, sampling_key, model, rows))
+    return jnp.sum(drawn < statistics(config, model, v, rows), axis=0)
+
+
+def _replicate_all(config: Config, keys: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Array:
+    return jax.vmap(lambda key: replicate(config, key, model, error))(keys)
+
+
+replicate_all = quick_jit(_replicate_all, static_argnums=(0,))
+
+
+def calibration(case: Case, seed: int, replications: int, error: float = 1.0) -> Calibration:
+    """Many replications as one program."""
+    settings = make_settings(inner_samples=case.inner_samples, num_samples=DRAWS, **BUDGET)
+    keys = jax.random.split(jax.random.key(seed), replications)
+    return Calibration(np.asarray(replicate_all(settings.config(ROWS), keys, case.model, jnp.asarray(error, float))))

@@ -1,0 +1,111 @@
+"""The command ``deepwell reproduce``."""
+
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepwell.cli.console import chosen_settings, on_device, plain_errors
+from deepwell.errors import InputError
+
+ALL = "all"
+MOST = 10_000
+"""Numbers that a range may hold."""
+
+
+def reproduce(
+    study: Annotated[str, typer.Argument(help="uci, toy, gaussianity, mcem, runtime, mnist, cep or all.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and figures; results if not given.")] = None,
+    datasets: Annotated[list[str] | None, typer.Option(help="Sets to run, e.g. boston,energy.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Methods by the paper's names, e.g. 'SGP,SGHMC DGP'.")
+    ] = None,
+    depths: Annotated[list[str] | None, typer.Option(help="Numbers of layers, e.g. 2,3 or 2-5.")] = None,
+    splits: Annotated[list[str] | None, typer.Option(help="Splits, e.g. 0-4.")] = None,
+    preset: Annotated[str | None, typer.Option(help="If not given, paper; for mnist, cep and toy default.")] = None,
+    others: Annotated[
+        list[str] | None, typer.Option("--set", help="Any other setting, e.g. --set burn_in=2000.")
+    ] = None,
+    group_size: Annotated[
+        int | None, typer.Option(help="Splits that run as one program; 10 on a GPU, 1 on a CPU if not given.")
+    ] = None,
+    every: Annotated[float | None, typer.Option(help="Seconds between checkpoints; 60 if not given.")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny, on made-up data: does it run?")] = False,
+    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Run a study of the paper: rows, a table with the paper's figures beside ours, a figure.
+
+    Rows that are there are not run again, a run that was killed goes on, and several processes may share a folder.
+    """
+    from deepwell.fits.prepare import checked_seed
+    from deepwell.store.tensor_file import DeepwellFileError
+    from deepwell.studies.options import Options
+    from deepwell.studies.registry import STUDIES
+
+    with plain_errors(), on_device(device):
+        if study != ALL and study not in STUDIES:
+            raise InputError(f"unknown study {study!r}: choose from {', '.join((*STUDIES, ALL))}")
+        narrowed = {"datasets": datasets, "methods": methods, "depths": depths, "splits": splits}
+        for name, value in {**narrowed, "group_size": group_size, "every": every}.items():
+            option = f"--{name.replace('_', '-')}"
+            if value is not None and study == ALL and name in narrowed:
+                raise InputError(f"{option} is for one study, not for all of them")
+            if value is not None and study != ALL and name not in STUDIES[study].takes:
+                raise InputError(f"{option} means nothing to the study {study}")
+        if group_size is not None and group_size < 1:
+            raise InputError(f"--group-size {group_size} must be 1 or more")
+        if every is not None and not every >= 0.0:
+            raise InputError(f"--every {every} must be a number of seconds, 0 or more")
+        options = Options(
+            folder=out or (Path("results") / "smoke" if smoke else Path("results")),
+            datasets=_split("--datasets", datasets), methods=_split("--methods", methods),
+            depths=_numbers("--depths", depths, 1), splits=_numbers("--splits", splits), preset=preset,
+            seed=checked_seed(seed), group_size=group_size, every=every, smoke=smoke,
+            verbose=sys.stderr.isatty() and not quiet, settings=chosen_settings(others),
+            tell=(lambda line: None) if quiet else typer.echo,
+        )  # fmt: skip
+        failed: dict[str, list[str]] = {}
+        for name in STUDIES if study == ALL else [study]:
+            try:
+                STUDIES[name].run(options)
+            except KeyboardInterrupt as interrupted:
+                typer.echo("deepwell: interrupted; the same command goes on from here", err=True)
+                raise typer.Exit(128 + getattr(interrupted, "signal", signal.SIGINT)) from None
+            except Exception as error:
+                if study != ALL:
+                    raise
+                if not isinstance(error, InputError | DeepwellFileError | MemoryError):
+                    traceback.print_exc()
+                failed.setdefault(str(error) or type(error).__name__, []).append(name)
+        if failed:
+            raise InputError("; ".join(f"{', '.join(names)}: {said}" for said, names in failed.items()))
+        typer.echo(f"rows, tables and figures: {options.folder}")
+
+
+def _split(option: str, values: Sequence[str] | None) -> list[str] | None:
+    """Of an option that is repeated, or given once with commas."""
+    words = [word.strip() for value in values or () for word in value.split(",")]
+    if not all(words):
+        raise InputError(f"{option} {','.join(values or ())} has nothing before, after or between commas")
+    return words or None
+
+
+def _numbers(option: str, values: Sequence[str] | None, least: int = 0) -> list[int] | None:
+    """Numbers and ranges: 0-4,7."""
+    found: list[int] = []
+    for word in _split(option, values) or []:
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
+        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match and len(word) < 20 else ()
+        if not numbers:
+            raise InputError(f"{option} {word} must be a number or a range from low to high, such as 3 or 0-9")
+        if numbers[0] < least or len(numbers) > MOST:
+            raise InputError(f"{option} {word} must be {least} or more, and no range of more than {MOST:,} numbers")
+        found.extend(numbers)
+    return sorted(set(found)) or None

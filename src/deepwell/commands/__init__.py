@@ -1,1 +1,0 @@
-"""Commands of the command line, each a function whose arguments are its options."""

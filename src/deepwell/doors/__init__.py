@@ -1,0 +1,1 @@
+"""The ways out: scikit-learn, plots."""

@@ -1,0 +1,53 @@
+"""``DeepGPClassifier``: scikit-learn's contract over ``deepwell.fit``."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from deepwell.data.response import as_classes
+from deepwell.data.tables import is_frame, to_matrix
+from deepwell.doors.estimator import DeepGPEstimator
+from deepwell.errors import InputError
+from deepwell.fits.settings import CLASSES
+
+
+class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
+    """Deep Gaussian process classification with a sampled posterior.
+
+    ``likelihood`` is "bernoulli" (the default for two classes), "robust-max" (for more), "softmax" or
+    "bernoulli-logit". A parameter left at None takes its value from ``preset``: "default", "best", "paper" or "quick";
+    ``deepwell.Settings`` says what each one means, ``n_`` here is ``num_`` there. ``fixed`` names parameters that stay
+    at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder from which an
+    interrupted fit goes on, ``random_state`` an int, a RandomState or None,
+    ``callbacks`` functions of a ``deepwell.Event``.
+
+    After ``fit``: ``classes_``, ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
+    """
+
+    def fit(self, X: Any, y: Any) -> "DeepGPClassifier":
+        """Fit to X (rows, columns) and labels y (rows,): text, truth values or numbers."""
+        likelihood = "classes" if self.likelihood is None else self.likelihood
+        if likelihood not in (*CLASSES, "classes"):
+            raise InputError(f"likelihood={likelihood!r} is no classification: choose from {', '.join(CLASSES)}")
+        if is_frame(X):
+            to_matrix(X, "X")  # an error that names the column, where scikit-learn's does not
+        inputs, labels = validate_data(self, X, y, dtype=np.float64)
+        labels = column_or_1d(labels, warn=True)
+        targets = as_classes(labels)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        self._fit(inputs, np.asarray(targets.classes)[targets.values[:, 0].astype(int)], likelihood, targets.classes)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, -1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of ``classes_``, (rows, classes)."""
+        inputs = self._validated(X)
+        return self.model_.predict_proba(inputs)

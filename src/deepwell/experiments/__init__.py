@@ -1,1 +1,0 @@
-"""Studies: the paper, one command a claim."""

@@ -1,0 +1,1 @@
+"""The way in: settings, a table made ready, a fit, a fitted model."""

@@ -1,1 +1,0 @@
-"""Doors to the outside: fitting, files, estimators, plots, progress."""

@@ -1,0 +1,1 @@
+"""Linear algebra, random numbers, compilation: no model in it."""
