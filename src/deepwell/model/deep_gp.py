@@ -10,18 +10,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deepwell.model.layers import Layer, Projection, conditional
+from deepwell.errors import InputError
+from deepwell.model.layers import Layer, Prepared, Projection, conditional, prepare_layers
 from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
-from deepwell.numerics.linalg import InverseFactor, inverse_cholesky_all
+from deepwell.model.parameters import declared_arrays
 from deepwell.numerics.randomness import standard_normal
 
 Objective = Literal["predictive", "expected"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
 
 Outputs = tuple[Float[Array, "..."], ...]
-"""Whitened inducing outputs v, one (num_inducing, width) array a layer."""
+"""The weights v, whitened inducing outputs: one (num_features, width) array a layer."""
 
-Moments = tuple[Float[Array, "n _"], Float[Array, "n _"]]
+MeanAndVariance = tuple[Float[Array, "n _"], Float[Array, "n _"]]
 """Mean and variance of f at each row; the variance has one column when the outputs share it."""
 
 
@@ -35,7 +36,7 @@ class Batch(NamedTuple):
 
 @final
 class DeepGP(eqx.Module):
-    """Layers and a likelihood; all arrays but the principal directions are hyperparameters theta."""
+    """Layers and a likelihood; all arrays but the declared constants are hyperparameters theta."""
 
     layers: tuple[Layer, ...]
     likelihood: Likelihood
@@ -44,44 +45,43 @@ class DeepGP(eqx.Module):
     def depth(self) -> int:
         return len(self.layers)
 
-    def factors(self) -> tuple[InverseFactor, ...]:
-        """L^{-1} of every layer: it depends on theta alone, so sampling computes it once.
-
-        Layers with equally many inducing points are factorised as one batch.
-        """
-        return inverse_cholesky_all([layer.gram() for layer in self.layers], [layer.jitter for layer in self.layers])
+    def prepare(self) -> Prepared:
+        """What depends on theta alone, such as L^{-1} of every layer; sampling computes it once."""
+        return prepare_layers(self.layers)
 
     def zero_outputs(self) -> Outputs:
         """v = 0: every layer at its mean function."""
-        return tuple(jnp.zeros((layer.num_inducing, layer.width), layer.inducing_inputs.dtype) for layer in self.layers)
+        return tuple(jnp.zeros((layer.num_features, layer.width), layer.dtype) for layer in self.layers)
 
     def hidden_noise(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Outputs:
         """Standard normal draws, ``shape`` by width, for each hidden layer, drawn in one go."""
         ends = list(itertools.accumulate(layer.width for layer in self.layers[:-1]))
         if not ends:
             return ()
-        draws = standard_normal(key, (*shape, ends[-1]), self.layers[0].inducing_inputs.dtype)
+        draws = standard_normal(key, (*shape, ends[-1]), self.layers[0].dtype)
         return tuple(jnp.split(draws, ends[:-1], axis=-1))
 
+    def first_layers(self, count: int) -> "DeepGP":
+        """The model cut off after so many layers."""
+        return DeepGP(self.layers[:count], self.likelihood)
 
-def propagate(
-    model: DeepGP, factors: tuple[InverseFactor, ...], v: Outputs, first: Projection, noise: Outputs
-) -> Moments:
+
+def propagate(model: DeepGP, prepared: Prepared, v: Outputs, first: Projection, noise: Outputs) -> MeanAndVariance:
     """Mean and variance of f_L | {u_l}, f_{L-1}, the hidden layers f_l = mu_l + sqrt(var_l) noise_l sampled.
 
     Each ``noise`` is (n, width) when rows are independent, (width,) when all rows share one draw.
     """
     mean, variance = conditional(first, v[0])
-    for layer, factor, v_l, noise_l in zip(model.layers[1:], factors[1:], v[1:], noise, strict=True):
+    for layer, part, v_l, noise_l in zip(model.layers[1:], prepared.layers[1:], v[1:], noise, strict=True):
         f = mean + jnp.sqrt(variance) * noise_l
-        mean, variance = conditional(layer.project(factor, f), v_l)
+        mean, variance = conditional(layer.project(part, f), v_l)
     return mean, variance
 
 
 def log_likelihood(
     key: PRNGKeyArray,
     model: DeepGP,
-    factors: tuple[InverseFactor, ...],
+    prepared: Prepared,
     v: Outputs,
     batch: Batch,
     objective: Objective,
@@ -89,13 +89,15 @@ def log_likelihood(
 ) -> Float[Array, ""]:
     """Mean over the batch of an estimate of log p(y_i | {u_l})."""
 
-    def last_layer(noise: Outputs) -> Moments:
-        return propagate(model, factors, v, batch.first, noise)
+    def last_layer(noise: Outputs) -> MeanAndVariance:
+        return propagate(model, prepared, v, batch.first, noise)
 
     return mean_log_density(key, model, last_layer, batch.y, batch.weight, objective, inner_samples)
 
 
-def row_log_density(model: DeepGP, last: Moments, y: Float[Array, "n p"], objective: Objective) -> Float[Array, " n"]:
+def row_log_density(
+    model: DeepGP, last: MeanAndVariance, y: Float[Array, "n p"], objective: Objective
+) -> Float[Array, " n"]:
     """E log p(y | f_L) or log E p(y | f_L) of each row over f_L ~ N(last)."""
     mean, variance = last[0], jnp.broadcast_to(last[1], last[0].shape)
     if objective == "expected":
@@ -106,7 +108,7 @@ def row_log_density(model: DeepGP, last: Moments, y: Float[Array, "n p"], object
 def mean_log_density(
     key: PRNGKeyArray,
     model: DeepGP,
-    last_layer: Callable[[Outputs], Moments],
+    last_layer: Callable[[Outputs], MeanAndVariance],
     y: Float[Array, "n p"],
     weight: Float[Array, " n"],
     objective: Objective,
@@ -138,30 +140,19 @@ def log_prior_outputs(v: Outputs) -> Float[Array, ""]:
 def split_parameters(model: DeepGP, fixed: Sequence[str] = ()) -> tuple[DeepGP, DeepGP]:
     """Split a model into theta, the free arrays, and constants; ``equinox.combine`` puts them together.
 
-    ``fixed`` are patterns over parameter names such as ``layers.0.kernel.log_variance`` or
-    ``likelihood.*``; principal directions and the offset of counts are always constants.
+    ``fixed`` are patterns over parameter names such as ``layers.0.kernel.log_variance`` or ``likelihood.*``.
     """
     names = parameter_names(model)
     for pattern in fixed:
         if not fnmatch.filter(names, pattern):
-            raise ValueError(f"fixed={pattern!r} matches no parameter: choose from {', '.join(names)}")
-
-    def is_free(path: tuple, leaf: Array) -> bool:
-        name = _path_name(path)
-        return not (_is_constant(name) or any(fnmatch.fnmatchcase(name, pattern) for pattern in fixed))
-
-    return eqx.partition(model, jax.tree_util.tree_map_with_path(is_free, model))
+            raise InputError(f"fixed={pattern!r} matches no parameter: choose from {', '.join(names)}")
+    is_free = [
+        array.prior is not None and not any(fnmatch.fnmatchcase(array.name, pattern) for pattern in fixed)
+        for array in declared_arrays(model)
+    ]
+    return eqx.partition(model, jax.tree.unflatten(jax.tree.structure(model), is_free))
 
 
 def parameter_names(model: DeepGP) -> list[str]:
     """Dotted names of all hyperparameters."""
-    paths = [_path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(model)]
-    return [name for name in paths if not _is_constant(name)]
-
-
-def _path_name(path: tuple) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
-
-
-def _is_constant(name: str) -> bool:
-    return name.endswith((".mean.directions", "likelihood.offset"))  # of a PrincipalProjection, of Poisson
+    return [array.name for array in declared_arrays(model) if array.prior is not None]

@@ -6,15 +6,20 @@ inputs of its own for the variance it is the decoupled form, in the parameterisa
 """
 
 import dataclasses
-from typing import final
+from typing import NamedTuple, final
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
 
-from deepwell.model.deep_gp import DeepGP, Moments, Outputs
-from deepwell.model.layers import Layer
-from deepwell.numerics.linalg import InverseFactor, inverse_cholesky_all, matmul
+from deepwell.errors import InputError
+from deepwell.model.deep_gp import DeepGP, MeanAndVariance, Outputs
+from deepwell.model.layers import InducingLayer, Layer, Prepared, prepare_layers
+from deepwell.model.parameters import parameter
+from deepwell.model.priors import flat_prior, inducing_inputs_prior
+from deepwell.numerics.linalg import matmul
 
 FIRST_INNER_VARIANCE = 1e-5
 """Variance of q(v) in hidden layers before learning: small, so that the signal gets through."""
@@ -27,9 +32,9 @@ class GaussianOutputs(eqx.Module):
     ``scale`` holds C below the diagonal and log C_ii on it; what is above the diagonal is ignored.
     """
 
-    mean: Float[Array, "a w"]
-    scale: Float[Array, "w b b"]
-    variance_inputs: Float[Array, "b d"] | None = None
+    mean: Float[Array, "a w"] = parameter(flat_prior)
+    scale: Float[Array, "w b b"] = parameter(flat_prior)
+    variance_inputs: Float[Array, "b d"] | None = parameter(inducing_inputs_prior, default=None)
 
     @property
     def log_diagonal(self) -> Float[Array, "w b"]:
@@ -50,65 +55,119 @@ class GaussianOutputs(eqx.Module):
 Belief = tuple[GaussianOutputs, ...]
 """q(v) of all layers."""
 
-PairsOfFactors = tuple[tuple[InverseFactor, InverseFactor], ...]
-"""L^{-1} of every layer at the inputs of the mean and at those of the variance."""
+
+class PreparedBelief(NamedTuple):
+    """What depends on theta and the variances' inducing inputs alone: for the means, and for the variances."""
+
+    for_mean: Prepared
+    for_variance: Prepared
+
+    @property
+    def retries(self) -> Int[Array, " layers"]:
+        return jnp.maximum(self.for_mean.retries, self.for_variance.retries)
 
 
 def initial_belief(model: DeepGP, variance_inputs: tuple[Array | None, ...]) -> Belief:
     """Mean zero; S = I in the last layer, as in the prior, and nearly zero in the others."""
 
     def one(level: int, layer: Layer, inputs: Array | None) -> GaussianOutputs:
-        count = layer.num_inducing if inputs is None else len(inputs)
+        count = layer.num_features if inputs is None else len(inputs)
         variance = 1.0 if level == model.depth - 1 else FIRST_INNER_VARIANCE
-        dtype = layer.inducing_inputs.dtype
-        diagonal = 0.5 * jnp.log(jnp.asarray(variance, dtype)) * jnp.eye(count, dtype=dtype)
+        diagonal = 0.5 * jnp.log(jnp.asarray(variance, layer.dtype)) * jnp.eye(count, dtype=layer.dtype)
         scale = jnp.broadcast_to(diagonal, (layer.width, count, count))
-        return GaussianOutputs(jnp.zeros((layer.num_inducing, layer.width), dtype), scale, inputs)
+        return GaussianOutputs(jnp.zeros((layer.num_features, layer.width), layer.dtype), scale, inputs)
 
     pairs = zip(model.layers, variance_inputs, strict=True)
     return tuple(one(level, layer, inputs) for level, (layer, inputs) in enumerate(pairs))
 
 
-def pairs_of_factors(model: DeepGP, belief: Belief) -> PairsOfFactors:
-    """All factors, those of one size in one batch; a layer whose two sets are one has one factor."""
-    for_mean = model.factors()
-    apart = {i: _variance_layer(layer, q) for i, (layer, q) in enumerate(zip(model.layers, belief, strict=True))}
-    others = {i: layer for i, layer in apart.items() if belief[i].variance_inputs is not None}
-    found = inverse_cholesky_all([x.gram() for x in others.values()], [x.jitter for x in others.values()])
-    for_variance = dict(zip(others, found, strict=True))
-    return tuple((factor, for_variance.get(i, factor)) for i, factor in enumerate(for_mean))
+def belief_around(v: Outputs) -> Belief:
+    """q(v) close around one v."""
+    spread = [jnp.full(x.shape, np.sqrt(FIRST_INNER_VARIANCE), x.dtype) for x in v]
+    return tuple(_with_diagonal(mean, std) for mean, std in zip(v, spread, strict=True))
+
+
+def belief_from_draws(draws: Outputs) -> Belief:
+    """Mean and standard deviation of each coordinate over the draws, the leading axis."""
+    smallest = np.sqrt(FIRST_INNER_VARIANCE)
+    return tuple(_with_diagonal(jnp.mean(x, 0), jnp.maximum(jnp.std(x, 0), smallest)) for x in draws)
+
+
+def _with_diagonal(mean: Float[Array, "m w"], std: Float[Array, "m w"]) -> GaussianOutputs:
+    return GaussianOutputs(mean, jax.vmap(jnp.diag)(jnp.log(std.T)))
+
+
+def decoupled(model: DeepGP, belief: Belief) -> Belief:
+    """The same q(v), its variances with inducing inputs of their own that start at those of the means."""
+
+    def one(layer: Layer, q: GaussianOutputs) -> GaussianOutputs:
+        if q.variance_inputs is not None:
+            return q
+        return GaussianOutputs(q.mean, q.scale, _inducing(layer).inducing_inputs)
+
+    return tuple(one(layer, q) for layer, q in zip(model.layers, belief, strict=True))
+
+
+def coupled(model: DeepGP, belief: Belief) -> Belief:
+    """The same means; variances that had inducing inputs of their own start afresh."""
+    fresh = initial_belief(model, (None,) * model.depth)
+    pairs = zip(fresh, belief, strict=True)
+    return tuple(q if q.variance_inputs is None else GaussianOutputs(q.mean, new.scale) for new, q in pairs)
+
+
+def prepare_belief(model: DeepGP, belief: Belief) -> PreparedBelief:
+    """What depends on theta alone; a layer whose two sets of inducing inputs are one is prepared once."""
+    for_mean = model.prepare()
+    apart = [i for i, q in enumerate(belief) if q.variance_inputs is not None]
+    if not apart:
+        return PreparedBelief(for_mean, for_mean)
+    others = prepare_layers([_variance_layer(model.layers[i], belief[i]) for i in apart])
+    parts, retries = dict(enumerate(for_mean.layers)), for_mean.retries
+    for place, i in enumerate(apart):
+        parts[i], retries = others.layers[place], retries.at[i].set(others.retries[place])
+    return PreparedBelief(for_mean, Prepared(tuple(parts.values()), retries))
+
+
+def _inducing(layer: Layer) -> InducingLayer:
+    """Decoupled inference moves inducing inputs, which other layers lack."""
+    if not isinstance(layer, InducingLayer):
+        raise InputError(f"decoupled inference needs layers with inducing points, not {type(layer).__name__}")
+    return layer
 
 
 def _variance_layer(layer: Layer, q: GaussianOutputs) -> Layer:
     if q.variance_inputs is None:
         return layer
-    return dataclasses.replace(layer, inducing_inputs=q.variance_inputs)
+    return dataclasses.replace(_inducing(layer), inducing_inputs=q.variance_inputs)
 
 
-def marginal(
-    layer: Layer, q: GaussianOutputs, factors: tuple[InverseFactor, InverseFactor], X: Float[Array, "n d"]
-) -> Moments:
+def belief_at(
+    layer: Layer, q: GaussianOutputs, for_mean: PyTree, for_variance: PyTree, X: Float[Array, "n d"]
+) -> MeanAndVariance:
     """q(f) at each row: mean m(x) + A_a v_a, variance k_xx - A_b A_b^T + A_b S A_b^T, per output.
 
-    Apart, the mean needs no A_a: K_xa (L_a^{-T} v_a) is linear in the number of inducing points.
+    ``for_mean`` and ``for_variance`` are what the layer has prepared at its two sets of inducing inputs, a and b.
     """
-    b = _variance_layer(layer, q).project(factors[1], X)
+    b = _variance_layer(layer, q).project(for_variance, X)
     outputs, count, _ = q.scale.shape
     flat = jnp.moveaxis(q.cholesky(), 0, 1).reshape(count, outputs * count)
     spread = matmul(b.features, flat).reshape(len(X), outputs, count)
     if q.variance_inputs is None:
-        mean = matmul(b.features, q.mean)
+        mean = b.mean + matmul(b.features, q.mean)
     else:
-        mean = matmul(layer.kernel(X, layer.inducing_inputs), matmul(factors[0].inverse.T, q.mean))
-    return b.mean + mean, b.variance[:, None] + jnp.sum(spread**2, -1)
+        mean = _inducing(layer).mean_given(for_mean, X, q.mean)
+    return mean, b.variance[:, None] + jnp.sum(spread**2, -1)
 
 
-def propagate_belief(model: DeepGP, belief: Belief, factors: PairsOfFactors, first: Moments, noise: Outputs) -> Moments:
+def propagate_belief(
+    model: DeepGP, belief: Belief, prepared: PreparedBelief, first: MeanAndVariance, noise: Outputs
+) -> MeanAndVariance:
     """Mean and variance of f_L under q, the hidden layers f_l = mu_l + sqrt(var_l) noise_l sampled.
 
-    ``first`` are the moments of the first layer. Each ``noise`` is (n, width), or (width,) shared by all rows.
+    ``first`` is q(f) of the first layer. Each ``noise`` is (n, width), or (width,) shared by all rows.
     """
     mean, variance = first
-    for layer, q, pair, noise_l in zip(model.layers[1:], belief[1:], factors[1:], noise, strict=True):
-        mean, variance = marginal(layer, q, pair, mean + jnp.sqrt(variance) * noise_l)
+    parts = zip(prepared.for_mean.layers[1:], prepared.for_variance.layers[1:], strict=True)
+    for layer, q, pair, noise_l in zip(model.layers[1:], belief[1:], parts, noise, strict=True):
+        mean, variance = belief_at(layer, q, *pair, mean + jnp.sqrt(variance) * noise_l)
     return mean, variance

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepwell.model.deep_gp import DeepGP
-from deepwell.model.kernels import make_kernel
-from deepwell.model.layers import Layer
+from deepwell.model.kernels import Kernel, make_kernel
+from deepwell.model.layers import InducingLayer
 from deepwell.model.likelihoods import Likelihood
 from deepwell.model.means import Identity, Mean, PaddedIdentity, PrincipalProjection, Zero
 from deepwell.numerics.linalg import default_jitter
@@ -22,7 +22,7 @@ class Architecture(NamedTuple):
 
     widths: tuple[int, ...]  # of the hidden layers
     num_inducing: tuple[int, ...]
-    kernels: tuple[str, ...]
+    kernels: tuple[str | Kernel, ...]
     hidden_variance: float
     output_variance: float
     lengthscale: float = 1.0  # times the square root of the layer's input dimension
@@ -55,7 +55,7 @@ def initial_model(
         variance = architecture.output_variance if last else architecture.hidden_variance
         chosen = Z if count >= len(Z) else Z[np.sort(rng.choice(len(Z), count, replace=False))]
         layers.append(
-            Layer(
+            InducingLayer(
                 kernel=make_kernel(kernel, dimension, variance, architecture.lengthscale * math.sqrt(dimension)),
                 mean=mean,
                 inducing_inputs=jnp.asarray(chosen, float),

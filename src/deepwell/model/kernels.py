@@ -6,24 +6,33 @@ from collections.abc import Callable
 from typing import ClassVar, final
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from deepwell.model.parameters import parameter
+from deepwell.model.priors import lengthscale_prior, variance_prior
 from deepwell.numerics.linalg import matmul
 
 
 class Kernel(eqx.Module):
-    """k(x, z) for rows of X and Z."""
+    """k(x, z) for rows of X and Z. A subclass needs ``__call__`` alone; ``diag`` may be given a closed form."""
 
     @abc.abstractmethod
     def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
         """The matrix [k(x_i, z_j)]."""
 
-    @abc.abstractmethod
     def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
         """The vector [k(x_i, x_i)]."""
+        return jax.vmap(lambda x: self(x[None], x[None])[0, 0])(X)
+
+    def __add__(self, other: "Kernel") -> "Sum":
+        return Sum((self, other))
+
+    def __mul__(self, other: "Kernel") -> "Product":
+        return Product((self, other))
 
 
 class Stationary(Kernel):
@@ -32,6 +41,8 @@ class Stationary(Kernel):
     log_lengthscales: eqx.AbstractVar[Float[Array, " d"]]
     log_variance: eqx.AbstractVar[Float[Array, ""]]
     correlation: eqx.AbstractClassVar[Callable[[Array], Array]]
+    spectral_degrees: eqx.AbstractClassVar[int | None]
+    """Degrees of freedom of the Student t that the frequencies of unit lengthscales follow; None: they are normal."""
 
     def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
         r2 = _squared_distances(X * jnp.exp(-self.log_lengthscales), Z * jnp.exp(-self.log_lengthscales))
@@ -79,49 +90,63 @@ def _matern52(r2: Array) -> Array:
 class SquaredExponential(Stationary):
     """correlation = exp(-r^2 / 2), one lengthscale a dimension."""
 
-    log_lengthscales: Float[Array, " d"]
-    log_variance: Float[Array, ""]
+    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
+    log_variance: Float[Array, ""] = parameter(variance_prior)
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_squared_exponential)
+    spectral_degrees: ClassVar[int | None] = None
 
 
 @final
 class Matern12(Stationary):
     """correlation = exp(-r)."""
 
-    log_lengthscales: Float[Array, " d"]
-    log_variance: Float[Array, ""]
+    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
+    log_variance: Float[Array, ""] = parameter(variance_prior)
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern12)
+    spectral_degrees: ClassVar[int | None] = 1
 
 
 @final
 class Matern32(Stationary):
     """correlation = (1 + sqrt(3) r) exp(-sqrt(3) r)."""
 
-    log_lengthscales: Float[Array, " d"]
-    log_variance: Float[Array, ""]
+    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
+    log_variance: Float[Array, ""] = parameter(variance_prior)
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern32)
+    spectral_degrees: ClassVar[int | None] = 3
 
 
 @final
 class Matern52(Stationary):
     """correlation = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)."""
 
-    log_lengthscales: Float[Array, " d"]
-    log_variance: Float[Array, ""]
+    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
+    log_variance: Float[Array, ""] = parameter(variance_prior)
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern52)
+    spectral_degrees: ClassVar[int | None] = 5
 
 
 @final
 class Linear(Kernel):
     """k(x, z) = sum_d variance_d x_d z_d."""
 
-    log_variance: Float[Array, " d"]
+    log_variance: Float[Array, " d"] = parameter(variance_prior)
 
     def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
         return matmul(X * jnp.exp(self.log_variance), Z.T)
 
     def diag(self, X: Float[Array, "n d"]) -> Float[Array, " n"]:
         return jnp.sum(jnp.exp(self.log_variance) * X**2, 1)
+
+
+@final
+class Constant(Kernel):
+    """k(x, z) = variance; times another kernel it scales it."""
+
+    log_variance: Float[Array, ""] = parameter(variance_prior)
+
+    def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+        return jnp.broadcast_to(jnp.exp(self.log_variance), (len(X), len(Z)))
 
 
 @final
@@ -159,11 +184,14 @@ STATIONARY: dict[str, type[Stationary]] = {
 KERNEL_NAMES = (*STATIONARY, "linear")
 
 
-def make_kernel(expression: str, dimension: int, variance: float, lengthscale: float) -> Kernel:
+def make_kernel(expression: str | Kernel, dimension: int, variance: float, lengthscale: float) -> Kernel:
     """Build a kernel from names joined by ``+`` and ``*`` (``*`` binds tighter), e.g. ``"se + linear"``.
 
-    In a product only the first factor carries ``variance``; the others start at 1.
+    In a product only the first factor carries ``variance``; the others start at 1. A kernel object stays as it is if
+    ``variance`` is 1, and is otherwise multiplied by a ``Constant`` of this variance.
     """
+    if isinstance(expression, Kernel):
+        return expression if variance == 1.0 else Constant(_filled((), math.log(variance))) * expression
     terms = [_make_product(term, dimension, variance, lengthscale) for term in expression.split("+")]
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
 

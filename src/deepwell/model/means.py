@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deepwell.model.parameters import constant
 from deepwell.numerics.linalg import matmul
 
 
@@ -48,12 +49,9 @@ class PaddedIdentity(Mean):
 
 @final
 class PrincipalProjection(Mean):
-    """m(x) = V^T x, V the leading principal directions of the inputs, for a layer narrower than its input.
+    """m(x) = V^T x, V the leading principal directions of the inputs, for a layer narrower than its input."""
 
-    ``directions`` is a constant of the model: no inference method moves it.
-    """
-
-    directions: Float[Array, "d w"]
+    directions: Float[Array, "d w"] = constant()
 
     def __call__(self, X: Float[Array, "n d"]) -> Float[Array, "n w"]:
         return matmul(X, self.directions)

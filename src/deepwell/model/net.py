@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.model.likelihoods import Likelihood
+from deepwell.model.parameters import parameter
+from deepwell.model.priors import flat_prior
 from deepwell.numerics.linalg import matmul
 
 
@@ -21,8 +23,8 @@ class Net(eqx.Module):
     the weights scaled by fan-in, so that one prior suits every width.
     """
 
-    weights: tuple[Float[Array, "_ _"], ...]
-    biases: tuple[Float[Array, " _"], ...]
+    weights: tuple[Float[Array, "_ _"], ...] = parameter(flat_prior)
+    biases: tuple[Float[Array, " _"], ...] = parameter(flat_prior)
     likelihood: Likelihood
 
     def __call__(self, X: Float[Array, "n d"]) -> Float[Array, "n p"]:

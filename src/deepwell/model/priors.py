@@ -3,15 +3,16 @@
 import math
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
+
+from deepwell.model.parameters import declared_arrays
 
 MANY_INPUTS = 16
 
 
 class LogNormal(NamedTuple):
-    """log x ~ N(log median, scale^2)."""
+    """log x ~ N(log median, scale^2); as the prior of a parameter, which holds log x."""
 
     median: float
     scale: float
@@ -19,6 +20,9 @@ class LogNormal(NamedTuple):
     def log_density_of_log(self, log_x: Float[Array, "..."]) -> Float[Array, ""]:
         """sum log N(log x; log median, scale^2), a density over log x, less its constant."""
         return -0.5 * jnp.sum(((log_x - math.log(self.median)) / self.scale) ** 2)
+
+    def __call__(self, value: Array, start: Array, priors: "Priors") -> Float[Array, ""]:
+        return self.log_density_of_log(value)
 
 
 class Priors(NamedTuple):
@@ -35,29 +39,47 @@ class Priors(NamedTuple):
     inducing_scale: float = 0.4
 
 
-def _for_inputs(one: LogNormal, count: int) -> LogNormal:
-    """The prior of a lengthscale among many: the median grows as sqrt(count); beyond 16 inputs they are held together,
-    since each of many lengthscales is a way to overfit."""
-    return LogNormal(one.median * math.sqrt(count), one.scale * min(1.0, math.sqrt(MANY_INPUTS / count)))
+def lengthscale_prior(value: Float[Array, " d"], start: Array, priors: Priors) -> Float[Array, ""]:
+    """Of the logarithms of d lengthscales.
+
+    The median grows as sqrt(d). Beyond 16 inputs the scale shrinks: each of many lengthscales is a way to overfit.
+    """
+    count = value.shape[-1]
+    median = priors.lengthscale.median * math.sqrt(count)
+    scale = priors.lengthscale.scale * min(1.0, math.sqrt(MANY_INPUTS / count))
+    return LogNormal(median, scale).log_density_of_log(value)
+
+
+def variance_prior(value: Array, start: Array, priors: Priors) -> Float[Array, ""]:
+    """Of the logarithm of a kernel's variance."""
+    return priors.variance.log_density_of_log(value)
+
+
+def noise_prior(value: Array, start: Array, priors: Priors) -> Float[Array, ""]:
+    """Of the logarithm of a noise variance."""
+    return priors.noise.log_density_of_log(value)
+
+
+def excess_degrees_prior(value: Array, start: Array, priors: Priors) -> Float[Array, ""]:
+    """Of the logarithm of degrees of freedom above two."""
+    return priors.excess_degrees.log_density_of_log(value)
+
+
+def inducing_inputs_prior(value: Array, start: Array, priors: Priors) -> Float[Array, ""]:
+    """sum log N(z; where z started, inducing_scale^2), less its constant."""
+    return -0.5 * jnp.sum(((value - start) / priors.inducing_scale) ** 2)
+
+
+def flat_prior(value: Array, start: Array, priors: Priors) -> Float[Array, ""]:
+    """Of parameters that have no prior, or whose density stands elsewhere: those of q(v), the weights of a net."""
+    return jnp.zeros((), value.dtype)
 
 
 def log_prior(parameters: PyTree, start: PyTree, priors: Priors) -> Float[Array, ""]:
-    """Log prior density of all hyperparameters in a model or any tree of parts of one, less its constant.
+    """Log prior density of all parameters of a model, or of a tuple of parts of one, less its constant.
 
-    ``start`` is the tree before learning. Arrays whose names are not those of hyperparameters count nothing.
+    ``start`` is the tree before learning.
     """
-    terms = []
-    paths = jax.tree_util.tree_leaves_with_path(parameters)
-    for (path, leaf), begun in zip(paths, jax.tree.leaves(start), strict=True):
-        name = jax.tree_util.keystr(path[-1:], simple=True)
-        if name == "log_lengthscales":
-            terms.append(_for_inputs(priors.lengthscale, leaf.shape[-1]).log_density_of_log(leaf))
-        elif name == "log_variance":
-            terms.append(priors.variance.log_density_of_log(leaf))
-        elif name == "log_noise_variance":
-            terms.append(priors.noise.log_density_of_log(leaf))
-        elif name == "log_excess_degrees":
-            terms.append(priors.excess_degrees.log_density_of_log(leaf))
-        elif name in ("inducing_inputs", "variance_inputs"):
-            terms.append(-0.5 * jnp.sum(((leaf - begun) / priors.inducing_scale) ** 2))
+    pairs = zip(declared_arrays(parameters), declared_arrays(start), strict=True)
+    terms = [now.prior(now.value, before.value, priors) for now, before in pairs if now.prior not in (None, flat_prior)]
     return jnp.sum(jnp.stack(terms)) if terms else jnp.zeros(())

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ LOG_TWO_PI = math.log(2.0 * math.pi)
 STEEPEST = 20.0
 """Exponentials go on as straight lines from exp(20) on, so that no latent value, however far off, overflows."""
 
-Described = Any
+Marginal = Any
 """p(y | x) under one posterior sample, as the parameters of its family: ``Normals``, ``Rates`` or ``Probabilities``."""
 
 
@@ -41,8 +41,11 @@ def at_nodes(mean: Array, variance: Array, nodes: Float[Array, " k"]) -> Float[A
 class Likelihood(eqx.Module):
     """p(y | f), independent over rows; densities are joint over the columns of y.
 
-    Four questions about a Gaussian q(f) = N(mean, diag variance), and a fifth for predictions: ``describe``.
+    Four questions about a Gaussian q(f) = N(mean, diag variance), and a fifth for predictions: ``marginal``.
     """
+
+    smooth: ClassVar[bool] = True
+    """Whether log p(y | f) has a gradient in f that a sampler can follow."""
 
     @abc.abstractmethod
     def num_latents(self, num_targets: int) -> int:
@@ -71,5 +74,5 @@ class Likelihood(eqx.Module):
         """int log p(y | f) q(f) df."""
 
     @abc.abstractmethod
-    def describe(self, mean: Float[Array, "n q"], variance: Float[Array, "n _"]) -> Described:
+    def marginal(self, mean: Float[Array, "n q"], variance: Float[Array, "n _"]) -> Marginal:
         """int p(y | f) q(f) df as a family's parameters; the variance has one column when the latents share it."""

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import equinox as eqx
 import jax
@@ -32,7 +32,7 @@ class ClassLikelihood(Likelihood):
     def predict_mean_and_var(
         self, mean: Float[Array, "n q"], variance: Float[Array, "n q"]
     ) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:
-        p = jnp.exp(self.describe(mean, variance).log_probabilities)
+        p = jnp.exp(self.marginal(mean, variance).log_probabilities)
         return p, p * (1.0 - p)
 
 
@@ -56,6 +56,7 @@ class RobustMax(ClassLikelihood):
     (Hernandez-Lobato, Hernandez-Lobato, Dupont 2011, "Robust Multi-class Gaussian Process Classification").
     """
 
+    smooth: ClassVar[bool] = False
     num_classes: int = eqx.field(static=True)
     epsilon: float = eqx.field(static=True, default=EPSILON)
 
@@ -103,7 +104,7 @@ class RobustMax(ClassLikelihood):
         p = self.largest(mean, variance, y)[:, 0]
         return p * right + (1.0 - p) * wrong
 
-    def describe(self, mean: Float[Array, "n c"], variance: Float[Array, "n _"]) -> Probabilities:
+    def marginal(self, mean: Float[Array, "n c"], variance: Float[Array, "n _"]) -> Probabilities:
         every = jnp.broadcast_to(jnp.arange(self.num_classes, dtype=mean.dtype), mean.shape)
         p = self.largest(mean, jnp.broadcast_to(variance, mean.shape), every)
         p = p / jnp.sum(p, -1, keepdims=True)
@@ -130,14 +131,14 @@ class Softmax(ClassLikelihood):
     def predict_log_density(
         self, mean: Float[Array, "n c"], variance: Float[Array, "n c"], y: Float[Array, "n 1"]
     ) -> Float[Array, " n"]:
-        return _of_class(self.describe(mean, variance).log_probabilities, y)
+        return _of_class(self.marginal(mean, variance).log_probabilities, y)
 
     def variational_expectations(
         self, mean: Float[Array, "n c"], variance: Float[Array, "n c"], y: Float[Array, "n 1"]
     ) -> Float[Array, " n"]:
         return _of_class(jnp.mean(self._at_nodes(mean, variance), 1).T, y)
 
-    def describe(self, mean: Float[Array, "n c"], variance: Float[Array, "n _"]) -> Probabilities:
+    def marginal(self, mean: Float[Array, "n c"], variance: Float[Array, "n _"]) -> Probabilities:
         per_node = self._at_nodes(mean, jnp.broadcast_to(variance, mean.shape))
         return Probabilities(jax.nn.logsumexp(per_node, 1).T - math.log(SOFTMAX_NODES))
 
@@ -173,7 +174,7 @@ class ProbitBernoulli(ClassLikelihood):
         nodes, weights = hermite(NODES, mean.dtype)
         return (_log_normal_cdf(at_nodes(_signed(mean, y), variance, nodes)) @ weights)[:, 0]
 
-    def describe(self, mean: Float[Array, "n 1"], variance: Float[Array, "n 1"]) -> Probabilities:
+    def marginal(self, mean: Float[Array, "n 1"], variance: Float[Array, "n 1"]) -> Probabilities:
         z = mean / jnp.sqrt(1.0 + variance)
         return Probabilities(_log_normal_cdf(jnp.concatenate([-z, z], -1)))
 
@@ -191,7 +192,7 @@ class LogitBernoulli(ClassLikelihood):
     def predict_log_density(
         self, mean: Float[Array, "n 1"], variance: Float[Array, "n 1"], y: Float[Array, "n 1"]
     ) -> Float[Array, " n"]:
-        return _of_class(self.describe(mean, variance).log_probabilities, y)
+        return _of_class(self.marginal(mean, variance).log_probabilities, y)
 
     def variational_expectations(
         self, mean: Float[Array, "n 1"], variance: Float[Array, "n 1"], y: Float[Array, "n 1"]
@@ -199,7 +200,7 @@ class LogitBernoulli(ClassLikelihood):
         nodes, weights = hermite(NODES, mean.dtype)
         return (jax.nn.log_sigmoid(at_nodes(_signed(mean, y), variance, nodes)) @ weights)[:, 0]
 
-    def describe(self, mean: Float[Array, "n 1"], variance: Float[Array, "n 1"]) -> Probabilities:
+    def marginal(self, mean: Float[Array, "n 1"], variance: Float[Array, "n 1"]) -> Probabilities:
         nodes, weights = hermite(NODES, mean.dtype)
         f = at_nodes(jnp.concatenate([-mean, mean], -1), variance, nodes)
         return Probabilities(jax.nn.logsumexp(jax.nn.log_sigmoid(f) + jnp.log(weights), -1))

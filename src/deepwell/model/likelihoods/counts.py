@@ -15,6 +15,7 @@ from deepwell.model.likelihoods.base import (
     gaussian_log_density,
     hermite,
 )
+from deepwell.model.parameters import constant
 
 NODES, NEWTON_STEPS = 20, 6
 SERIES_FROM = 20.0
@@ -41,7 +42,7 @@ class Poisson(Likelihood):
     ``offset``, the logarithm of the mean count, is a constant of the model: latents start, and vary, around zero.
     """
 
-    offset: Float[Array, " p"]
+    offset: Float[Array, " p"] = constant()
 
     def num_latents(self, num_targets: int) -> int:
         return num_targets
@@ -89,7 +90,7 @@ class Poisson(Likelihood):
         half = 0.5 * variance
         return jnp.sum(_poisson_log_mass(self.offset + mean + half, y) - y * half, -1)
 
-    def describe(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Rates:
+    def marginal(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Rates:
         nodes, weights = hermite(NODES, mean.dtype)
         variance = jnp.broadcast_to(variance, mean.shape)
         rest = SMOOTHING * variance

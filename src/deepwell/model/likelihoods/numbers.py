@@ -17,6 +17,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deepwell.model.likelihoods.base import LOG_TWO_PI, Likelihood, at_nodes, bounded_exp, gaussian_log_density, hermite
+from deepwell.model.parameters import parameter
+from deepwell.model.priors import excess_degrees_prior, noise_prior
 
 FLOOR = 1e-6
 """Least variance of noise: the ``predictive`` objective can drive it to zero, and densities must stay finite."""
@@ -43,13 +45,13 @@ class Noisy(Likelihood):
     """y = f + noise with noise ~ sum_k w_k N(0, noise_k)."""
 
     @abc.abstractmethod
-    def describe(self, mean: Float[Array, "n q"], variance: Float[Array, "n _"]) -> Normals:
+    def marginal(self, mean: Float[Array, "n q"], variance: Float[Array, "n _"]) -> Normals:
         """The mixture of normals."""
 
     def predict_log_density(
         self, mean: Float[Array, "n q"], variance: Float[Array, "n q"], y: Float[Array, "n p"]
     ) -> Float[Array, " n"]:
-        parts = self.describe(mean, variance)
+        parts = self.marginal(mean, variance)
         spread = parts.variance[..., None] + parts.noise
         per_node = gaussian_log_density(y[..., None], parts.mean[..., None], spread) + parts.log_weights
         return jnp.sum(jax.nn.logsumexp(per_node, -1), -1)
@@ -57,7 +59,7 @@ class Noisy(Likelihood):
     def predict_mean_and_var(
         self, mean: Float[Array, "n q"], variance: Float[Array, "n q"]
     ) -> tuple[Float[Array, "n p"], Float[Array, "n p"]]:
-        parts = self.describe(mean, variance)
+        parts = self.marginal(mean, variance)
         return parts.mean, parts.variance + jnp.sum(jnp.exp(parts.log_weights) * parts.noise, -1)
 
 
@@ -65,7 +67,7 @@ class Noisy(Likelihood):
 class Gaussian(Noisy):
     """p(y | f) = prod_j N(y_j; f_j, noise_j), noise_j = floor + exp(log_noise_variance_j)."""
 
-    log_noise_variance: Float[Array, " p"]
+    log_noise_variance: Float[Array, " p"] = parameter(noise_prior)
     floor: float = eqx.field(static=True, default=FLOOR)
 
     @property
@@ -89,7 +91,7 @@ class Gaussian(Noisy):
         penalty = 0.5 * variance / self.noise_variance
         return jnp.sum(gaussian_log_density(y, mean, self.noise_variance) - penalty, -1)
 
-    def describe(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Normals:
+    def marginal(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Normals:
         return Normals(mean, variance, self.noise_variance[None, :, None], jnp.zeros((1, 1, 1), mean.dtype))
 
 
@@ -101,9 +103,9 @@ class StudentT(Noisy):
     log w = sqrt(2 / degrees) sinh(0.2 u) / 0.2; degrees = 2 + exp(log_excess_degrees), so that y has a variance.
     """
 
-    log_noise_variance: Float[Array, " p"]
+    log_noise_variance: Float[Array, " p"] = parameter(noise_prior)
     """log scale^2, less the floor."""
-    log_excess_degrees: Float[Array, " p"]
+    log_excess_degrees: Float[Array, " p"] = parameter(excess_degrees_prior)
     floor: float = eqx.field(static=True, default=FLOOR)
 
     @property
@@ -133,7 +135,7 @@ class StudentT(Noisy):
     ) -> tuple[Float[Array, "n p"], Float[Array, "n p"]]:
         return mean, variance + self.squared_scale * self.degrees / (self.degrees - 2.0)
 
-    def describe(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Normals:
+    def marginal(self, mean: Float[Array, "n p"], variance: Float[Array, "n _"]) -> Normals:
         degrees = self.degrees[:, None]
         width = jnp.sqrt(2.0 / degrees)
         first, last = (jnp.arcsinh(SPREADING * end) / SPREADING for end in (LOWEST / width, HIGHEST))
@@ -160,7 +162,7 @@ class HeteroscedasticGaussian(Noisy):
     closed form, g by Gauss-Hermite quadrature.
     """
 
-    log_noise_variance: Float[Array, " p"]
+    log_noise_variance: Float[Array, " p"] = parameter(noise_prior)
     floor: float = eqx.field(static=True, default=FLOOR)
 
     def num_latents(self, num_targets: int) -> int:
@@ -176,12 +178,12 @@ class HeteroscedasticGaussian(Noisy):
     def variational_expectations(
         self, mean: Float[Array, "n q"], variance: Float[Array, "n q"], y: Float[Array, "n p"]
     ) -> Float[Array, " n"]:
-        parts = self.describe(mean, variance)
+        parts = self.marginal(mean, variance)
         squared = (y - parts.mean) ** 2 + parts.variance
         per_node = -0.5 * (LOG_TWO_PI + jnp.log(parts.noise) + squared[..., None] / parts.noise)
         return jnp.sum(jnp.exp(parts.log_weights) * per_node, (-2, -1))
 
-    def describe(self, mean: Float[Array, "n q"], variance: Float[Array, "n _"]) -> Normals:
+    def marginal(self, mean: Float[Array, "n q"], variance: Float[Array, "n _"]) -> Normals:
         nodes, weights = hermite(NODES, mean.dtype)
         f_mean, g_mean = jnp.split(mean, 2, -1)
         f_variance, g_variance = jnp.split(jnp.broadcast_to(variance, mean.shape), 2, -1)
