@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.model.layers import Layer, Projection, conditional
-from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
+from deepwell.model.likelihoods import Likelihood
 from deepwell.numerics.linalg import InverseFactor, inverse_cholesky_all
+from deepwell.numerics.quadrature import LOG_TWO_PI
 from deepwell.numerics.randomness import standard_normal
 
 Objective = Literal["predictive", "expected"]
