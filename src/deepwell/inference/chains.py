@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.inference import mcem, sghmc
 from deepwell.inference.problem import Config, Flat
+from deepwell.numerics.trees import all_finite, select
 
 Samples = Float[Array, "c s k"]
 
@@ -78,7 +79,7 @@ def tuned_sampler(config: Config, num_data: Int[Array, ""], iteration: Int[Array
     def one(keys: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
         chain, gradient, fit = move(keys, tuned.chain, tuned.moments, density, config.dynamics, num_data)
         adapted = sghmc.adapt(tuned.moments, gradient, floor)
-        return Tuned(chain, sghmc.select(sghmc.all_finite(adapted), adapted, tuned.moments)), fit
+        return Tuned(chain, select(all_finite(adapted), adapted, tuned.moments)), fit
 
     def step(key: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
         keys = jax.random.split(key, (config.num_chains, 2))

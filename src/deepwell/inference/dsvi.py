@@ -20,10 +20,10 @@ from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.method import Method, Phase, Troubles
 from deepwell.inference.posterior import Variational
 from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew, most_retries
-from deepwell.inference.sghmc import all_finite, select
 from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density
 from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
 from deepwell.model.priors import log_prior
+from deepwell.numerics.trees import all_finite, select
 
 
 class State(NamedTuple):

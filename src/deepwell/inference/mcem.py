@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from deepwell.inference import window as windows
-from deepwell.inference.sghmc import all_finite, select
+from deepwell.numerics.trees import all_finite, select
 
 Density = Callable[[PRNGKeyArray, PyTree], tuple[Float[Array, ""], Any]]
 """(key, v) -> (an unbiased estimate of the log joint density, anything worth watching)."""

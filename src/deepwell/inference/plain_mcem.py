@@ -17,7 +17,7 @@ from deepwell.inference import window as windows
 from deepwell.inference.chains import Tuned, marked, tuned_sampler
 from deepwell.inference.method import Method, Phase, sampling_phase
 from deepwell.inference.problem import Config, Flat, Problem, adam, target
-from deepwell.inference.sghmc import all_finite, select
+from deepwell.numerics.trees import all_finite, select
 
 LOOK_BACK = 20
 TOLERANCE = 1e-3

@@ -6,13 +6,14 @@ The potential U here is the negative log density times ``temperature``: with the
 (divided by N) the temperature is 1/N. Nothing in this file knows what is sampled.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from deepwell.numerics.randomness import standard_normal
+from deepwell.numerics.trees import all_finite, select
 
 TINY = 1e-16
 
@@ -125,13 +126,3 @@ def step(
         jnp.where(finite, chain.shrink, jnp.maximum(0.5 * chain.shrink, SMALLEST_SHRINK)),
         chain.safe,
     )
-
-
-def all_finite(tree: PyTree) -> Array:
-    """Whether every number of a pytree is finite: whether their sum is, which is cheaper to compile."""
-    return jnp.isfinite(sum(jnp.sum(leaf) for leaf in jax.tree.leaves(tree)))
-
-
-def select(condition: Array, new: Any, old: Any) -> Any:
-    """``new`` where ``condition`` holds, else ``old``, over whole pytrees."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.errors import InputError
 from deepwell.model.layers import Layer, Prepared, Projection, conditional, prepare_layers
-from deepwell.model.likelihoods import LOG_TWO_PI, Likelihood
+from deepwell.model.likelihoods import Likelihood
 from deepwell.model.parameters import declared_arrays
+from deepwell.numerics.quadrature import LOG_TWO_PI
 from deepwell.numerics.randomness import standard_normal
 
 Objective = Literal["predictive", "expected"]

@@ -1,17 +1,16 @@
 """Likelihoods of classes; y is one column that holds the number of the class, 0, 1, ..."""
 
-import functools
 import math
 from typing import ClassVar, NamedTuple, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float
 
-from deepwell.model.likelihoods.base import Likelihood, at_nodes, hermite
+from deepwell.model.likelihoods.base import Likelihood
+from deepwell.numerics.quadrature import at_nodes, hermite, sobol_normal_nodes
 
 NODES = 20
 SOFTMAX_NODES = 64
@@ -125,7 +124,7 @@ class Softmax(ClassLikelihood):
         return _of_class(jax.nn.log_softmax(f, -1), y)
 
     def _at_nodes(self, mean: Float[Array, "n c"], variance: Float[Array, "n c"]) -> Float[Array, "c k n"]:
-        nodes = jnp.asarray(_normal_nodes(self.num_classes), mean.dtype)
+        nodes = jnp.asarray(sobol_normal_nodes(self.num_classes, SOFTMAX_NODES), mean.dtype)
         return jax.nn.log_softmax(mean.T[:, None] + jnp.sqrt(variance).T[:, None] * nodes.T[:, :, None], 0)
 
     def predict_log_density(
@@ -141,16 +140,6 @@ class Softmax(ClassLikelihood):
     def marginal(self, mean: Float[Array, "n c"], variance: Float[Array, "n _"]) -> Probabilities:
         per_node = self._at_nodes(mean, jnp.broadcast_to(variance, mean.shape))
         return Probabilities(jax.nn.logsumexp(per_node, 1).T - math.log(SOFTMAX_NODES))
-
-
-@functools.cache
-def _normal_nodes(dimension: int) -> np.ndarray:
-    """Standard normal points: a scrambled Sobol sequence with a fixed seed, and its mirror image."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
-    points = qmc.Sobol(dimension, scramble=True, rng=np.random.default_rng(0)).random(SOFTMAX_NODES // 2)
-    return np.concatenate([ndtri(points), -ndtri(points)])
 
 
 @final

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deepwell.model.likelihoods.base import (
+from deepwell.model.likelihoods.base import Likelihood
+from deepwell.numerics.quadrature import (
     LOG_TWO_PI,
     STEEPEST,
-    Likelihood,
     at_nodes,
     bounded_exp,
     gaussian_log_density,

@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deepwell.model.likelihoods.base import LOG_TWO_PI, Likelihood, at_nodes, bounded_exp, gaussian_log_density, hermite
+from deepwell.model.likelihoods.base import Likelihood
 from deepwell.model.parameters import parameter
 from deepwell.model.priors import excess_degrees_prior, noise_prior
+from deepwell.numerics.quadrature import LOG_TWO_PI, at_nodes, bounded_exp, gaussian_log_density, hermite
 
 FLOOR = 1e-6
 """Least variance of noise: the ``predictive`` objective can drive it to zero, and densities must stay finite."""

@@ -1,0 +1,20 @@
+"""Questions and choices over whole pytrees."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, PyTree
+
+
+def all_finite(tree: PyTree) -> Bool[Array, ""]:
+    """Whether every number of a pytree is finite, asked of their sum: that is one reduction a leaf, cheap to compile.
+
+    Integers are finite anyway and are left out.
+    """
+    return jnp.isfinite(sum(jnp.sum(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)))
+
+
+def select(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
+    """``new`` where ``condition`` holds, else ``old``, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
