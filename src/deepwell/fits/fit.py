@@ -21,8 +21,8 @@ from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_o
 from deepwell.fits.presets import make_settings
 from deepwell.fits.progress import showing
 from deepwell.fits.settings import Settings
-from deepwell.fits.start import checked_start, with_shape_of
-from deepwell.inference.driver import Keeper, Place, Result, Stopped, run, worth_now
+from deepwell.fits.start import OwnModel, fitted_start, with_shape_of, with_shape_of_model
+from deepwell.inference.driver import Hooks, Position, Result, Stopped, has_snapshots, run_one, snapshot
 from deepwell.store.checkpoint import checkpointing
 
 WORTH_A_WARNING = 0.01

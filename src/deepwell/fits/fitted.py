@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from deepwell.data.response import as_classes
@@ -14,9 +13,10 @@ from deepwell.data.scaling import Scaling
 from deepwell.data.tables import align_columns, check_columns, is_frame, require_same_rows, to_matrix
 from deepwell.errors import InputError
 from deepwell.fits.settings import Settings
-from deepwell.inference.posterior import OwnTheta, Posterior, Variational
-from deepwell.model.likelihoods import Described
-from deepwell.predict.blocks import descriptions, functions, log_densities
+from deepwell.inference.posterior import Posterior
+from deepwell.inference.registry import method_named
+from deepwell.model.likelihoods import Marginal
+from deepwell.predict.blocks import marginals, functions, log_densities
 from deepwell.predict.calibration import Calibration, Reliability, calibration, reliability
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity
@@ -89,11 +89,11 @@ class FittedModel:
         With Gaussian noise it holds 8 bytes a row and posterior sample. For tables larger than that allows,
         ``predict_blocks`` yields the same block by block.
         """
-        return self._prediction(descriptions(self.posterior, self._standardised(X)))
+        return self._prediction(marginals(self.posterior, self._standardised(X)))
 
     def predict_blocks(self, X: Any) -> Iterator[Prediction]:
         """The predictive distribution of consecutive blocks of rows."""
-        for block in descriptions(self.posterior, self._standardised(X)):
+        for block in marginals(self.posterior, self._standardised(X)):
             yield self._prediction([block])
 
     def predict_interval(self, X: Any, level: float = 0.95, conformal: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -157,12 +157,7 @@ class FittedModel:
 
     def sampled_theta(self) -> dict[str, np.ndarray]:
         """Hyperparameters by name, one value a posterior sample; empty if all samples share theta."""
-        if not isinstance(self.posterior, OwnTheta):
-            return {}
-        flat = self.posterior.parameters.reshape(-1, self.posterior.parameters.shape[-1])
-        models = jax.vmap(self.posterior.model)(flat)
-        leaves = jax.tree_util.tree_leaves_with_path(models)
-        return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+        return {name: np.asarray(values) for name, values in self.posterior.sampled_parameters().items()}
 
     def to_arviz(self, X: Any, y: Any = None) -> Any:
         """Function values at X, sampled hyperparameters, log-likelihood of y: for ArviZ. See ``interfaces.arviz``."""
@@ -178,7 +173,7 @@ class FittedModel:
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
-        if isinstance(self.posterior, Variational):
+        if not self.posterior.has_chains:
             raise InputError(f"{self.settings.inference} has no chains, so there is nothing to diagnose")
         from deepwell.predict.arviz import effective_sizes
 
@@ -191,15 +186,12 @@ class FittedModel:
         Jitter that grew in less than ``least_share`` of the iterations, which is common and harmless, is left out.
         """
         found = []
-        sampled_by_nuts = self.settings.inference == "nuts"
-        if self.refused_moves and sampled_by_nuts:
-            found.append(f"{self.refused_moves} transitions diverged")
-        moves = 0 if sampled_by_nuts else self.refused_moves
-        for count, kind in ((moves, "sampler"), (self.refused_updates, "hyperparameter")):
-            if count:
-                found.append(f"{count} {kind} steps were refused because they left the finite numbers")
-        if moves:
-            found[0] += ", each halving the step size of its chain"
+        if self.refused_moves:
+            found.append(f"{self.refused_moves} {method_named(self.settings.inference).traits.refused_move}")
+        if self.refused_updates:
+            found.append(
+                f"{self.refused_updates} hyperparameter steps were refused because they left the finite numbers"
+            )
         for layer, count in enumerate(self.jitter_grew):
             if count > least_share * self.trace[-1][0]:
                 found.append(f"the jitter of layer {layer + 1} had to grow in {count} iterations")
@@ -212,7 +204,7 @@ class FittedModel:
             raise InputError(f"{what} are of numbers, and {self.target_names[0]!r} is a class")
         return found
 
-    def _prediction(self, blocks: Iterable[Described]) -> Prediction:
+    def _prediction(self, blocks: Iterable[Marginal]) -> Prediction:
         return prediction(blocks, self.y_scaling, self.single_target, self.classes)
 
     def input_matrix(self, X: Any) -> np.ndarray:

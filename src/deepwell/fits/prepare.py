@@ -16,9 +16,8 @@ from deepwell.errors import InputError
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.likelihood import make_likelihood, read_targets, target_scaling, with_likelihood
 from deepwell.fits.settings import Settings
-from deepwell.fits.start import make_problem
-from deepwell.inference.driver import Result
-from deepwell.inference.problem import Config
+from deepwell.fits.start import OwnModel, make_problem, own_model
+from deepwell.inference.driver import Result, Run
 from deepwell.store.checkpoint import column_digests
 
 STREAM = 0xDEE9
@@ -37,8 +36,10 @@ class Prepared(NamedTuple):
     targets: Targets
 
     @property
-    def config(self) -> Config:
-        return self.settings.config(self.known["num_rows"])
+    def run(self) -> Run:
+        """What the driver takes."""
+        count = self.known["num_rows"]
+        return Run(self.key, self.problem, self.rows, self.settings.config(count), self.settings.rates(count))
 
     @property
     def log_unit(self) -> float:
@@ -48,7 +49,13 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    X: Any, y: Any, chosen: Settings, seed: int, init: FittedModel | None, classes: Sequence[Any] | None = None
+    X: Any,
+    y: Any,
+    chosen: Settings,
+    seed: int,
+    init: FittedModel | None = None,
+    classes: Sequence[Any] | None = None,
+    model: OwnModel | None = None,
 ) -> Prepared:
     """Check and scale the table, choose where inference starts; ``init`` brings its own units and start."""
     inputs, feature_names = to_matrix(X, "X")
@@ -75,7 +82,10 @@ def prepare(
     if init is not None:
         _check_same_columns(known, init)
     standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets.values), strict=True))
-    problem = make_problem(rng, standard_X, standard_y, chosen, make_likelihood(chosen, targets), init)
+    num_targets = standard_y.shape[1]
+    likelihood = make_likelihood(chosen, targets)
+    own = None if model is None else own_model(model, standard_X, num_targets)
+    problem = make_problem(rng, standard_X, num_targets, chosen, likelihood, init, own)
     key = jax.random.key(int(rng.integers(2**32)))
     rows = to_rows(rng, standard_X, standard_y, chosen.config(len(inputs)).batch_size)
     return Prepared(known, key, problem, rows, chosen, targets)
@@ -120,10 +130,10 @@ def fitted_model(prepared: Prepared, result: Result, preset: str, seconds: float
         trace=tuple((iteration, value - prepared.log_unit) for iteration, value in result.trace),
         seconds=(result.earlier_seconds + seconds) / sharing,
         **prepared.known,
-        refused_moves=int(result.troubles.refused_moves),
-        refused_updates=int(result.troubles.refused_updates),
-        jitter_retries=int(result.troubles.jitter_retries),
-        jitter_grew=tuple(int(count) for count in result.troubles.jitter_grew),
+        refused_moves=int(result.issues.refused_moves),
+        refused_updates=int(result.issues.refused_updates),
+        jitter_retries=int(result.issues.jitter_retries),
+        jitter_grew=tuple(int(count) for count in result.issues.jitter_grew),
     )
 
 

@@ -9,8 +9,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.inference import mcem, sghmc
-from deepwell.inference.problem import Config, Flat
-from deepwell.numerics.trees import all_finite, select
+from deepwell.inference.config import Config, Rates, rate_at
+from deepwell.numerics.packing import Flat
 
 Samples = Float[Array, "c s k"]
 
@@ -26,7 +26,7 @@ class Tuned(NamedTuple):
     """A chain in burn-in: its state and the moments that tune it."""
 
     chain: sghmc.Chain
-    moments: sghmc.Moments
+    moments: sghmc.GradientMoments
 
 
 def at_rest(positions: Float[Array, "c k"]) -> Tuned:
@@ -40,9 +40,10 @@ def marked(tuned: Tuned) -> Tuned:
 
 
 def move(
-    keys: PRNGKeyArray,
+    density_key: PRNGKeyArray,
+    step_key: PRNGKeyArray,
     chain: sghmc.Chain,
-    moments: sghmc.Moments,
+    moments: sghmc.GradientMoments,
     density: mcem.Density,
     dynamics: sghmc.Dynamics,
     num_data: Int[Array, ""],
@@ -56,7 +57,7 @@ def move(
     """
 
     def potential(v: Flat) -> tuple[Array, Array]:
-        value, watched = density(keys[0], v)
+        value, watched = density(density_key, v)
         return -value, watched
 
     if anchor is None:
@@ -65,11 +66,13 @@ def move(
         both = jnp.stack([chain.position, anchor.position])
         (here, there), (fit, _) = jax.vmap(jax.grad(potential, has_aux=True))(both)
         gradient = here - there + anchor.gradient
-    moved = sghmc.step(keys[1], chain, moments, gradient, dynamics, 1.0 / num_data.astype(fit.dtype))
+    moved = sghmc.step(step_key, chain, moments, gradient, dynamics, 1.0 / num_data.astype(fit.dtype))
     return moved, gradient, fit
 
 
-def tuned_sampler(config: Config, num_data: Int[Array, ""], iteration: Int[Array, ""]) -> mcem.Sampler:
+def tuned_sampler(
+    config: Config, dynamics: sghmc.Dynamics, num_data: Int[Array, ""], iteration: Int[Array, ""]
+) -> mcem.Sampler:
     """SGHMC on all chains at once, each adapting its own preconditioner.
 
     The floor under its window grows with the iteration, so that the start of the moments is forgotten.
@@ -91,9 +94,10 @@ def tuned_sampler(config: Config, num_data: Int[Array, ""], iteration: Int[Array
 
 def move_all(
     config: Config,
+    dynamics: sghmc.Dynamics,
     key: PRNGKeyArray,
     chains: sghmc.Chain,
-    moments: sghmc.Moments,
+    moments: sghmc.GradientMoments,
     density: mcem.Density,
     num_data: Int[Array, ""],
     anchors: Anchor | None = None,
@@ -101,11 +105,28 @@ def move_all(
     """One step of every chain with its preconditioner frozen."""
     keys = jax.random.split(key, (config.num_chains, 2))
 
-    def one(k: PRNGKeyArray, c: sghmc.Chain, m: sghmc.Moments, a: Anchor | None) -> tuple[sghmc.Chain, Flat, Array]:
-        return move(k, c, m, density, config.sampling_dynamics, num_data, a)
+    def one(
+        k: PRNGKeyArray, c: sghmc.Chain, m: sghmc.GradientMoments, a: Anchor | None
+    ) -> tuple[sghmc.Chain, Flat, Array]:
+        density_key, step_key = k
+        return move(density_key, step_key, c, m, density, dynamics, num_data, a)
 
     chains, _, fits = jax.vmap(one)(keys, chains, moments, anchors)
     return chains, jnp.mean(fits)
+
+
+def burn_in_dynamics(config: Config, rates: Rates, iteration: Int[Array, ""]) -> sghmc.Dynamics:
+    """epsilon and alpha at an iteration of burn-in."""
+    epsilon, alpha = (rate_at(knots, iteration, config.burn_in) for knots in (rates.step_size, rates.friction))
+    return sghmc.Dynamics(epsilon, alpha, config.subtract_gradient_noise)
+
+
+def sampling_dynamics(config: Config, rates: Rates, iteration: Int[Array, ""]) -> sghmc.Dynamics:
+    """epsilon and alpha at an iteration of sampling."""
+    iterations = config.num_samples * config.spacing
+    knots = rates.sampling_step_size, rates.sampling_friction
+    epsilon, alpha = (rate_at(rate, iteration, iterations) for rate in knots)
+    return sghmc.Dynamics(epsilon, alpha, config.subtract_gradient_noise)
 
 
 def no_samples(config: Config, size: int, dtype: jnp.dtype) -> Samples:

@@ -100,9 +100,7 @@ class OwnTheta(Posterior):
         return Packing(self.template).unpack(parameters)
 
     def prepare(self) -> Prepared:
-        return jax.lax.map(
-            lambda p: self.model(p).prepare(), pool_chains(self.parameters), batch_size=SAMPLES_AT_ONCE
-        )
+        return jax.lax.map(lambda p: self.model(p).prepare(), pool_chains(self.parameters), batch_size=SAMPLES_AT_ONCE)
 
     def functions(self, prepared: Prepared, X: Float[Array, "n d"]) -> Functions:
         def one(sample: tuple[Array, Prepared, Outputs, Outputs]) -> tuple[Array, Array]:

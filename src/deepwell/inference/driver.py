@@ -1,12 +1,12 @@
 """The driver: any method, its phases in compiled chunks; many problems of one shape as one program if asked.
 
-Between chunks the run can be kept (a checkpoint), stopped, and gone on with, bit for bit: a chunk is a pure function of
-the state, keys are folded from the iteration's number, and chunks have fixed ends.
+Between chunks a run can be kept (a checkpoint), stopped, and resumed bit for bit: a chunk is a pure function of the
+state, keys are folded from the iteration's number, and chunks have fixed ends.
 """
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from deepwell.data.rows import Rows
-from deepwell.inference.method import Method, Phase, Troubles
+from deepwell.inference.config import Config, Rates
+from deepwell.inference.keys import RunKeys, run_keys
+from deepwell.inference.method import Method, NumericalIssues, Phase
 from deepwell.inference.posterior import Posterior
-from deepwell.inference.problem import Config
-from deepwell.inference.registry import METHODS
+from deepwell.inference.registry import method_named
 from deepwell.numerics.jit import quick_jit
 
 Progress = Callable[[str, int, int, float], None]
@@ -29,11 +30,34 @@ Trace = list[tuple[int, np.ndarray]]
 LONG_WORK = 3e9
 """Iterations times rows times unknowns from which on a program's speed outweighs its compilation."""
 
-Valid = Callable[[int, int], bool]
-Template = Callable[[int], PyTree]
+
+class Run(NamedTuple):
+    """What is to be run: a problem with its rows, key and settings, or several stacked along the leading axes."""
+
+    key: PRNGKeyArray
+    problem: Any
+    rows: Rows
+    config: Config
+    rates: Rates
+
+    @property
+    def method(self) -> Method[Any]:
+        return method_named(self.config.method)
+
+    @property
+    def phases(self) -> tuple[Phase[Any], ...]:
+        return self.method.phases(self.config)
+
+    @property
+    def keys(self) -> RunKeys:
+        return run_keys(self.key, len(self.phases))
+
+    @property
+    def is_group(self) -> bool:
+        return self.key.ndim > 0
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """How far a run has come: the phase, its iterations done, the trace so far, and the seconds it has taken."""
 
     phase: int
@@ -42,26 +66,111 @@ class Place(NamedTuple):
     seconds: float = 0.0
 
 
-class Keeper(NamedTuple):
+class Chunk(NamedTuple):
+    """What is known after a chunk of a phase: the phase's number, its iterations done, the state, and the fit."""
+
+    number: int
+    done: int
+    state: PyTree
+    fit: Any
+
+
+Call = Callable[..., Any]
+"""(function, axes, config, *arrays) -> its result. ``axes`` says which arrays a group stacks: 0, or None if shared."""
+
+
+def chunks(
+    run: Run, call: Call, phase: int = 0, done: int = 0, state: PyTree = None, whole: bool = False
+) -> Iterator[Chunk]:
+    """Every chunk of a run, one after the other: the one place that interprets phases.
+
+    It begins after so many iterations of a phase, whose state it is given, or with a phase that it enters from the
+    state of the phase before (``done`` 0), or at the start. ``whole``: a phase is one chunk.
+    """
+    config, rates, problem, rows = run.config, run.rates, run.problem, run.rows
+    phases, keys = run.phases, run.keys
+    if phase == 0 and done == 0:
+        state = call(run.method.start, (0, 0, 0), config, keys.start, problem, rows)
+    for number in range(phase, len(phases)):
+        now, key = phases[number], keys.phases[number]
+        begun = done if number == phase else 0
+        if now.enter is not None and begun == 0:
+            state = call(now.enter, (0, 0, 0), config, problem, rows, state)
+        context = problem
+        if now.context is not None:
+            context = call(now.context, (0, 0, 0, 0), config, key, problem, rows, state)
+        length = now.iterations if whole else now.chunk
+        for first in range(begun, now.iterations, length):
+            last = min(first + length, now.iterations)
+            arrays = rates, key, context, rows, state, jnp.asarray(first), jnp.asarray(last)
+            state, fit = call(now.advance, (None, 0, 0, 0, 0, None, None), config, *arrays)
+            yield Chunk(number, last, state, fit)
+
+
+def call_plainly(function: Callable[..., Any], axes: tuple[int | None, ...], config: Config, *arrays: Any) -> Any:
+    """The function itself, for use inside other compiled programs."""
+    return function(config, *arrays)
+
+
+def call_compiled(run: Run) -> Call:
+    """Compiled functions, over the leading axes if the run is a group."""
+
+    def call(function: Callable[..., Any], axes: tuple[int | None, ...], config: Config, *arrays: Any) -> Any:
+        return _compiled(function, axes if run.is_group else None, _is_long(run, function))(config, *arrays)
+
+    return call
+
+
+@functools.cache
+def _compiled(
+    function: Callable[..., Any], axes: tuple[int | None, ...] | None, long_run: bool = False
+) -> Callable[..., Any]:
+    """``function(config, *arrays)`` compiled, config static; over the leading axis of arrays if ``axes`` are given."""
+
+    @functools.wraps(function)
+    def call(config: Config, *arrays: Any) -> Any:
+        if axes is None:
+            return function(config, *arrays)
+        return jax.vmap(functools.partial(function, config), axes)(*arrays)
+
+    return quick_jit(call, static_argnums=(0,), long_run=long_run)
+
+
+def _is_long(run: Run, function: Callable[..., Any]) -> bool:
+    """Whether this is a phase of work for more than a few seconds of a CPU core, by a rough count of products."""
+    batch = run.config.batch_size or run.rows.X.shape[-2]
+    unknowns = sum(leaf.size for leaf in jax.tree.leaves(run.problem))
+    iterations = max((phase.iterations for phase in run.phases if phase.advance is function), default=0)
+    return iterations * run.config.num_chains * batch * unknowns > LONG_WORK
+
+
+class Hooks(NamedTuple):
     """What happens to a run between chunks.
 
-    restore(valid, template) -> (place, state) to go on from, or None, where valid(phase, done) says whether a place
-    is the end of a chunk and template(phase) is what the state looks like in a phase;
-    keep(place, state) after every chunk; stop() says whether to stop there.
+    restore(is_end, state_like) gives (position, state) to resume from, or None; is_end(phase, done) says whether a
+    position is the end of a chunk, and state_like(phase) what the state looks like in a phase.
     """
 
-    restore: Callable[[Valid, Template], tuple[Place, PyTree] | None]
-    keep: Callable[[Place, PyTree], None]
+    restore: "Restore"
+    keep: Callable[[Position, PyTree], None]
+    """Called after every chunk."""
     stop: Callable[[], bool]
+    """Whether to stop here."""
+
+
+IsChunkEnd = Callable[[int, int], bool]
+StateLike = Callable[[int], PyTree]
+Restore = Callable[[IsChunkEnd, StateLike], tuple[Position, PyTree] | None]
+NO_HOOKS = Hooks(lambda is_end, state_like: None, lambda position, state: None, lambda: False)
 
 
 class Result(NamedTuple):
-    """The posterior, (iteration, mean training log-likelihood) after every chunk, the troubles met, and the seconds
-    before the checkpoint that the run went on from."""
+    """The posterior, (iteration, mean training log-likelihood) after every chunk, the numerical issues, and the seconds
+    before the checkpoint from which the run was resumed."""
 
     posterior: Posterior
     trace: list[tuple[int, float]]
-    troubles: Troubles
+    issues: NumericalIssues
     earlier_seconds: float
 
 
@@ -73,153 +182,83 @@ class Stopped(Exception):  # noqa: N818
         self.result = result
 
 
-def run(
-    key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, keeper: Keeper | None = None
-) -> Result:
+def run_one(run: Run, progress: Progress, hooks: Hooks = NO_HOOKS) -> Result:
     """One problem."""
-    return _result(*_run(key, problem, rows, config, progress, keeper, grouped=False))
+    return _result(*_run(run, progress, hooks))
 
 
-def run_group(
-    keys: PRNGKeyArray, problem: Any, rows: Rows, config: Config, progress: Progress, keeper: Keeper | None = None
-) -> list[Result]:
+def run_group(run: Run, progress: Progress, hooks: Hooks = NO_HOOKS) -> list[Result]:
     """Problems stacked along the leading axis of every array, as one program: on a GPU ten cost 3 to 4 times one.
 
-    A group that is stopped is worth nothing by then.
+    A group that is stopped has no result yet.
     """
-    posteriors, troubles, place = _run(keys, problem, rows, config, progress, keeper, grouped=True)
+    posteriors, issues, position = _run(run, progress, hooks)
 
     def member(i: int) -> Result:
-        own, met = jax.tree.map(lambda x: x[i], (posteriors, troubles))
-        return _result(own, met, place._replace(trace=[(done, fits[i]) for done, fits in place.trace]))
+        own, met = jax.tree.map(lambda x: x[i], (posteriors, issues))
+        return _result(own, met, position._replace(trace=[(done, fits[i]) for done, fits in position.trace]))
 
-    return [member(i) for i in range(len(keys))]
-
-
-def worth_now(key: PRNGKeyArray, problem: Any, rows: Rows, config: Config, place: Place, state: PyTree) -> Result:
-    """What a run is worth at this place, as if its burn-in ended here: q(v) as it is, or the samples that its last
-    phase would draw. The run itself is not touched."""
-    method = METHODS[config.method]
-    phases = method.phases(config)
-    phase, last = phases[place.phase], phases[-1]
-    usable = None if phase.usable is None else phase.usable(config, state, place.done)
-    if usable is None:
-        assert last.enter is not None
-        usable = _compiled(last.enter, False)(config, problem, rows, state)
-        drawing = jax.random.fold_in(key, len(phases) - 1)
-        context = _context(last, False, config, drawing, problem, rows, usable)
-        ends = jnp.asarray(0), jnp.asarray(last.iterations)
-        draw = _compiled(last.advance, False, 2, _is_long(last, config, problem, rows))
-        usable, _ = draw(config, drawing, context, rows, usable, *ends)
-    return _finished(method, config, jax.random.fold_in(key, len(phases)), problem, usable, place)
+    return [member(i) for i in range(len(run.key))]
 
 
-def _result(posterior: Posterior, troubles: Troubles, place: Place) -> Result:
-    trace = [(done, float(fit)) for done, fit in place.trace]
-    return Result(posterior, trace, jax.device_get(troubles), place.seconds)
-
-
-def _run(
-    key: PRNGKeyArray,
-    problem: Any,
-    rows: Rows,
-    config: Config,
-    progress: Progress,
-    keeper: Keeper | None,
-    grouped: bool,
-) -> tuple[Posterior, Troubles, Place]:
-    """The posterior, the troubles, and the place the run began at with the whole trace."""
-    method = METHODS[config.method]
-    phases = method.phases(config)
+def _run(run: Run, progress: Progress, hooks: Hooks) -> tuple[Posterior, NumericalIssues, Position]:
+    """The posterior, the issues, and the position the run began at with the whole trace."""
+    phases, call = run.phases, call_compiled(run)
     total = sum(phase.iterations for phase in phases)
-    fold = jax.vmap(jax.random.fold_in, (0, None)) if grouped else jax.random.fold_in
-    keys = [fold(key, i) for i in range(len(phases) + 2)]
-    place, restored = Place(0, 0, []), None
-    if keeper is not None:
-        found = keeper.restore(
-            lambda number, done: _is_chunk_end(phases, number, done),
-            lambda number: _template(method, config, key, problem, rows, number, grouped),
-        )
-        place, restored = (place, None) if found is None else found
-    began = time.monotonic() - place.seconds
-    state = _compiled(method.start, grouped)(config, keys[-1], problem, rows) if restored is None else restored
-    for number in range(place.phase, len(phases)):
-        phase = phases[number]
-        if phase.enter is not None and (restored is None or number > place.phase):
-            state = _compiled(phase.enter, grouped)(config, problem, rows, state)
-        context = _context(phase, grouped, config, keys[number], problem, rows, state)
-        advance = _compiled(phase.advance, grouped, 2, _is_long(phase, config, problem, rows))
-        before = sum(earlier.iterations for earlier in phases[:number])
-        for done in range(place.done if number == place.phase else 0, phase.iterations, phase.chunk):
-            end = min(done + phase.chunk, phase.iterations)
-            state, fit = advance(config, keys[number], context, rows, state, jnp.asarray(done), jnp.asarray(end))
-            place.trace.append((before + end, np.asarray(fit)))
-            progress(phase.name, before + end, total, float(np.mean(place.trace[-1][1])))
-            if keeper is not None:
-                keeper.keep(Place(number, end, list(place.trace), time.monotonic() - began), state)
-                if keeper.stop():
-                    usable = None if grouped or phase.usable is None else phase.usable(config, state, end)
-                    worth = None if usable is None else _finished(method, config, keys[-2], problem, usable, place)
-                    raise Stopped(worth)
-    posterior, troubles = _compiled(method.finish, grouped)(config, keys[-2], problem, state)
-    return posterior, troubles, place
+    restored = hooks.restore(functools.partial(is_chunk_end, phases), functools.partial(state_in_phase, run))
+    begun, state = (Position(0, 0, []), None) if restored is None else restored
+    clock = time.monotonic() - begun.seconds
+    for chunk in chunks(run, call, begun.phase, begun.done, state):
+        phase, state = phases[chunk.number], chunk.state
+        iterations = sum(earlier.iterations for earlier in phases[: chunk.number]) + chunk.done
+        begun.trace.append((iterations, np.asarray(chunk.fit)))
+        progress(phase.name, iterations, total, float(np.mean(chunk.fit)))
+        now = Position(chunk.number, chunk.done, list(begun.trace), time.monotonic() - clock)
+        hooks.keep(now, state)
+        if hooks.stop():
+            usable = None if run.is_group or phase.usable is None else phase.usable(run.config, state, chunk.done)
+            raise Stopped(None if usable is None else _result(*_finish(run, usable), begun))
+    return *_finish(run, state), begun
 
 
-def _context(
-    phase: Phase, grouped: bool, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, state: PyTree
-) -> Any:
-    """What does not change in the phase: the problem itself if it says nothing else."""
-    return problem if phase.context is None else _compiled(phase.context, grouped)(config, key, problem, rows, state)
+def snapshot(run: Run, position: Position, state: PyTree) -> Result:
+    """The result that the run would have if its burn-in ended here: q(v) as it is, or the samples that its last phase
+    would draw. The run itself is not touched."""
+    phase, last = run.phases[position.phase], len(run.phases) - 1
+    usable = None if phase.usable is None else phase.usable(run.config, state, position.done)
+    if usable is None:
+        (usable,) = (chunk.state for chunk in chunks(run, call_compiled(run), last, 0, state, whole=True))
+    return _result(*_finish(run, usable), position)
 
 
-def _is_long(phase: Phase, config: Config, problem: Any, rows: Rows) -> bool:
-    """Whether the phase is work for more than a few seconds of a CPU core, by a rough count of its multiplications."""
-    batch = config.batch_size or rows.X.shape[-2]
-    unknowns = sum(leaf.size for leaf in jax.tree.leaves(problem))
-    return phase.iterations * config.num_chains * batch * unknowns > LONG_WORK
+def has_snapshots(phases: tuple[Phase[Any], ...]) -> bool:
+    """Whether a result can be made at every position: its state is usable, or the last phase can be entered from it."""
+    *earlier, last = phases
+    return all(phase.usable is not None for phase in earlier) or (len(earlier) == 1 and last.enter is not None)
 
 
-def _is_chunk_end(phases: tuple[Phase, ...], number: int, done: int) -> bool:
+def state_in_phase(run: Run, number: int) -> PyTree:
+    """Shapes and types of the state in a phase, nothing computed."""
+
+    def state(key: PRNGKeyArray, problem: Any, rows: Rows) -> PyTree:
+        alone = run._replace(key=key, problem=problem, rows=rows)
+        return next(chunk.state for chunk in chunks(alone, call_plainly, whole=True) if chunk.number == number)
+
+    return jax.eval_shape(jax.vmap(state) if run.is_group else state, run.key, run.problem, run.rows)
+
+
+def is_chunk_end(phases: tuple[Phase[Any], ...], number: int, done: int) -> bool:
+    """Whether a chunk of phase ``number`` ends after so many iterations."""
     if not 0 <= number < len(phases):
         return False
     phase = phases[number]
     return 0 < done <= phase.iterations and (done % phase.chunk == 0 or done == phase.iterations)
 
 
-def _template(
-    method: Method, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, number: int, grouped: bool
-) -> PyTree:
-    """Shapes and types of the state in a phase, nothing computed."""
-
-    def state_in_phase(key: PRNGKeyArray, problem: Any, rows: Rows) -> PyTree:
-        state = method.start(config, key, problem, rows)
-        for i, phase in enumerate(method.phases(config)[: number + 1]):
-            if phase.enter is not None:
-                state = phase.enter(config, problem, rows, state)
-            context = problem if phase.context is None else phase.context(config, key, problem, rows, state)
-            if i < number or phase.enter is None:  # without ``enter`` a phase may make its state as it advances
-                state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(1))
-        return state
-
-    return jax.eval_shape(jax.vmap(state_in_phase) if grouped else state_in_phase, key, problem, rows)
+def _finish(run: Run, state: PyTree) -> tuple[Posterior, NumericalIssues]:
+    return call_compiled(run)(run.method.finish, (0, 0, 0), run.config, run.keys.finish, run.problem, state)
 
 
-def _finished(method: Method, config: Config, key: PRNGKeyArray, problem: Any, state: PyTree, place: Place) -> Result:
-    """What a run is worth that was stopped early."""
-    posterior, troubles = _compiled(method.finish, False)(config, key, problem, state)
-    return _result(posterior, troubles, place)
-
-
-@functools.cache
-def _compiled(function: Callable, grouped: bool, shared: int = 0, long_run: bool = False) -> Callable:
-    """``function(config, *arrays)`` compiled, config static; grouped: over the leading axis of all arrays but the
-    last ``shared`` ones."""
-
-    @functools.wraps(function)
-    def call(config: Config, *arrays: Any) -> Any:
-        if not grouped:
-            return function(config, *arrays)
-        axes = (0,) * (len(arrays) - shared) + (None,) * shared
-        return jax.vmap(functools.partial(function, config), axes)(*arrays)
-
-    return quick_jit(call, static_argnums=(0,), long_run=long_run)
+def _result(posterior: Posterior, issues: NumericalIssues, position: Position) -> Result:
+    trace = [(done, float(fit)) for done, fit in position.trace]
+    return Result(posterior, trace, jax.device_get(issues), position.seconds)

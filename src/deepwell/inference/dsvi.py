@@ -13,17 +13,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows, minibatch
-from deepwell.inference.method import Method, Phase, Troubles
-from deepwell.inference.posterior import Variational
-from deepwell.inference.problem import Config, Flat, Problem, adam, jitter_grew, most_retries
-from deepwell.model.deep_gp import DeepGP, Moments, Outputs, mean_log_density
-from deepwell.model.gaussian_outputs import Belief, marginal, pairs_of_factors, propagate_belief
+from deepwell.inference.config import Config, Rates
+from deepwell.inference.deep_gp_posteriors import Variational
+from deepwell.inference.keys import iteration_key
+from deepwell.inference.method import Method, NumericalIssues, Phase, Traits
+from deepwell.inference.optimiser import adam, adam_at
+from deepwell.inference.problem import Problem, decoupled_problem, jitter_grew, variational_problem
+from deepwell.model.deep_gp import DeepGP, MeanAndVariance, Outputs, mean_log_density
+from deepwell.model.gaussian_outputs import Belief, belief_at, prepare_belief, propagate_belief
 from deepwell.model.priors import log_prior
-from deepwell.numerics.trees import all_finite, select
+from deepwell.numerics.packing import Flat, Packing
+from deepwell.numerics.trees import keep_finite
 
 
 class State(NamedTuple):
@@ -38,7 +41,7 @@ class State(NamedTuple):
 
 def unknowns(problem: Problem, vector: Flat) -> tuple[DeepGP, Belief]:
     """The free part of theta and q(v); where inducing inputs are fixed, those of the variance are too."""
-    theta, belief = ravel_pytree((problem.theta, problem.belief))[1](vector)
+    theta, belief = Packing((problem.theta, problem.belief)).unpack(vector)
 
     def held(layer: Any, q: Any) -> Any:
         if q.variance_inputs is None or layer.inducing_inputs is not None:
@@ -50,9 +53,9 @@ def unknowns(problem: Problem, vector: Flat) -> tuple[DeepGP, Belief]:
 
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> State:
     """Where the problem says, nothing climbed."""
-    vector, _ = ravel_pytree((problem.theta, problem.belief))
+    vector = Packing.pack((problem.theta, problem.belief))
     layers = len(problem.initial.layers)
-    return State(vector, adam(config).init(vector), jnp.zeros((), jnp.int32), jnp.zeros((layers,), jnp.int32))
+    return State(vector, adam().init(vector), jnp.zeros((), jnp.int32), jnp.zeros((layers,), jnp.int32))
 
 
 def elbo(
@@ -63,23 +66,25 @@ def elbo(
     batch_key, noise_key = jax.random.split(key)
     theta, belief = unknowns(problem, vector)
     model = eqx.combine(theta, problem.constants)
-    factors = pairs_of_factors(model, belief)
+    prepared = prepare_belief(model, belief)
     (X, y), weight = minibatch(batch_key, (rows.X, rows.y), rows.num_data, config.batch_size)
-    first = marginal(model.layers[0], belief[0], factors[0], X)
+    parts = prepared.for_mean.layers[0], prepared.for_variance.layers[0]
+    first = belief_at(model.layers[0], belief[0], *parts, X)
 
-    def last_layer(noise: Outputs) -> Moments:
-        return propagate_belief(model, belief, factors, first, noise)
+    def last_layer(noise: Outputs) -> MeanAndVariance:
+        return propagate_belief(model, belief, prepared, first, noise)
 
     fit = mean_log_density(noise_key, model, last_layer, y, weight, config.objective, config.inner_samples)
     divergence = jnp.sum(jnp.stack([q.kl() for q in belief]))
     begun = (problem.initial, problem.belief)
     prior = 0.0 if config.priors is None else log_prior((model, belief), begun, config.priors)
-    grew = jnp.maximum(*(jitter_grew([pair[side] for pair in factors]) for side in (0, 1)))
+    grew = jitter_grew(prepared.retries)
     return fit - (divergence - prior) / rows.num_data.astype(fit.dtype), (fit, grew)
 
 
 def optimise(
     config: Config,
+    rates: Rates,
     key: PRNGKeyArray,
     problem: Problem,
     rows: Rows,
@@ -88,44 +93,50 @@ def optimise(
     last: Int[Array, ""],
 ) -> tuple[State, Float[Array, ""]]:
     """Steps ``first`` up to ``last`` of Adam, each with the key of its number, and their mean log-likelihood."""
-    optimiser = adam(config)
 
     def body(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, total = carry
 
         def loss(vector: Flat) -> tuple[Array, tuple[Array, Array]]:
-            value, noted = elbo(config, jax.random.fold_in(key, i), problem, rows, vector)
+            value, noted = elbo(config, iteration_key(key, i), problem, rows, vector)
             return -value, noted
 
         gradient, (fit, grew) = jax.grad(loss, has_aux=True)(state.unknowns)
-        updates, moved = optimiser.update(gradient, state.optimiser)
-        vector = state.unknowns + updates
-        finite = all_finite((vector, gradient, moved))
-        return State(
-            select(finite, vector, state.unknowns),
-            select(finite, moved, state.optimiser),
-            state.refused + (~finite).astype(jnp.int32),
-            state.jitter_grew + grew,
-        ), total + fit
+        updates, moved = adam_at(config, rates, i).update(gradient, state.optimiser)
+        new, old = (state.unknowns + updates, moved), (state.unknowns, state.optimiser)
+        (vector, moved), refused = keep_finite(new, old, gradient)
+        return State(vector, moved, state.refused + refused, state.jitter_grew + grew), total + fit
 
     state, total = lax.fori_loop(first, last, body, (state, jnp.zeros((), rows.X.dtype)))
     return state, total / (last - first)
 
 
-def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: State) -> tuple[Variational, Troubles]:
+def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: State) -> tuple[Variational, NumericalIssues]:
     """The model and q(v), with hidden noise for as many functions as samples were asked for."""
     theta, belief = unknowns(problem, state.unknowns)
     model = eqx.combine(theta, problem.constants)
     draws = config.num_chains * config.num_samples
     posterior = Variational(model, belief, model.hidden_noise(key, (1, draws)), 1 if model.depth == 1 else draws)
-    pairs = pairs_of_factors(model, belief)
-    retries = most_retries([factor for pair in pairs for factor in pair])
-    return posterior, Troubles(jnp.zeros((), jnp.int32), state.refused, retries, state.jitter_grew)
+    retries = jnp.max(prepare_belief(model, belief).retries)
+    return posterior, NumericalIssues(jnp.zeros((), jnp.int32), state.refused, retries, state.jitter_grew)
 
 
-def phases(config: Config) -> tuple[Phase, ...]:
+def phases(config: Config) -> tuple[Phase[State], ...]:
     """All iterations are one climb."""
     return (Phase("optimising", config.burn_in, optimise, usable=lambda config, state, done: state),)
 
 
-METHOD = Method(start, phases, finish)
+STARTS: dict[str, Any] = {"hidden_variance": 1.0, "noise_variance": 0.1}
+"""Where kernel variances of hidden layers and the noise start."""
+DSVI = Method(
+    "dsvi", start, phases, finish, variational_problem, Traits(variational=True, objective="expected", defaults=STARTS)
+)
+DECOUPLED = Method(
+    "dsvi-decoupled",
+    start,
+    phases,
+    finish,
+    decoupled_problem,
+    Traits(variational=True, objective="expected", defaults=STARTS, inducing_factor=3),
+)
+"""With three times the inducing points for the mean, 300 where others have 100, as in the paper."""

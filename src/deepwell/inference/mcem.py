@@ -17,13 +17,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from deepwell.inference import window as windows
-from deepwell.numerics.trees import all_finite, select
+from deepwell.numerics.trees import keep_finite
 
 Density = Callable[[PRNGKeyArray, PyTree], tuple[Float[Array, ""], Any]]
 """(key, v) -> (an unbiased estimate of the log joint density, anything worth watching)."""
 
 
-class Target(NamedTuple):
+class LogJoint(NamedTuple):
     """A model to learn: log p(y, v | theta), perhaps on a minibatch.
 
     ``prepare(theta)`` computes what depends on theta alone; ``batch(key, theta, prepared)`` draws a minibatch;
@@ -47,7 +47,7 @@ class Sampler(NamedTuple):
 
 
 class State(NamedTuple):
-    """theta, its optimiser, the chains, the window, how many M-steps were refused as not finite, and what the target
+    """theta, its optimiser, the chains, the window, how many M-steps were refused as not finite, and what the density
     noted, summed over the iterations."""
 
     theta: PyTree
@@ -58,28 +58,32 @@ class State(NamedTuple):
     noted: Int[Array, "..."]
 
 
-def init(target: Target, theta: PyTree, chains: PyTree, position: PyTree, optimiser: Any, window_size: int) -> State:
+def init(
+    log_joint: LogJoint, theta: PyTree, chains: PyTree, position: PyTree, optimiser: Any, window_size: int
+) -> State:
     """Nothing sampled yet; ``position`` is where the chains are."""
     window = windows.empty(window_size, position)
-    notes = jax.eval_shape(lambda theta: target.note(target.prepare(theta)), theta).shape
+    notes = jax.eval_shape(lambda theta: log_joint.note(log_joint.prepare(theta)), theta).shape
     return State(theta, optimiser.init(theta), chains, window, jnp.zeros((), jnp.int32), jnp.zeros(notes, jnp.int32))
 
 
-def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, optimiser: Any) -> tuple[State, PyTree]:
+def step(
+    key: PRNGKeyArray, state: State, log_joint: LogJoint, sampler: Sampler, optimiser: Any
+) -> tuple[State, PyTree]:
     """One E-step and one M-step."""
     batch_key, sampler_key, member_key, noise_key = jax.random.split(key, 4)
 
     def share(theta: PyTree) -> tuple[PyTree, PyTree]:
-        prepared = target.prepare(theta)
-        return prepared, target.batch(batch_key, theta, prepared)
+        prepared = log_joint.prepare(theta)
+        return prepared, log_joint.batch(batch_key, theta, prepared)
 
     shared, pull_back = jax.vjp(share, state.theta)
-    chains, watched = sampler.step(sampler_key, state.chains, target.density(state.theta, *shared))
+    chains, watched = sampler.step(sampler_key, state.chains, log_joint.density(state.theta, *shared))
     window = windows.push(state.window, sampler.position(chains))
     member = windows.draw(member_key, window)
 
     def loss(theta: PyTree, shared: tuple[PyTree, PyTree]) -> Float[Array, ""]:
-        value, _ = target.density(theta, *shared)(noise_key, member)
+        value, _ = log_joint.density(theta, *shared)(noise_key, member)
         return -value
 
     direct, through = jax.grad(loss, argnums=(0, 1), allow_int=True)(state.theta, shared)
@@ -87,12 +91,12 @@ def step(key: PRNGKeyArray, state: State, target: Target, sampler: Sampler, opti
     gradient = jax.tree.map(jnp.add, direct, indirect)
     updates, moved = optimiser.update(gradient, state.optimiser, state.theta)
     theta = jax.tree.map(jnp.add, state.theta, updates)
-    finite = all_finite((theta, gradient, moved))
+    (theta, moved), refused = keep_finite((theta, moved), (state.theta, state.optimiser), gradient)
     return State(
-        select(finite, theta, state.theta),
-        select(finite, moved, state.optimiser),
+        theta,
+        moved,
         chains,
         window,
-        state.refused + (~finite).astype(jnp.int32),
-        state.noted + target.note(shared[0]),
+        state.refused + refused,
+        state.noted + log_joint.note(shared[0]),
     ), watched

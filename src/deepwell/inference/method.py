@@ -146,7 +146,9 @@ class Traits:
     """Settings that nobody can choose: the method is what it is by them."""
     inducing_factor: int = 1
     """So many times the preset's inducing points."""
-    refused_move: str = "sampler steps were refused because they left the finite numbers, each halving the step size"
+    refused_move: str = (
+        "sampler steps were refused because they left the finite numbers, each halving the step size of its chain"
+    )
     """What a refused move is, after its number."""
     requires: tuple[str, str] | None = None
     """A package, and the extra of deepwell that installs it."""

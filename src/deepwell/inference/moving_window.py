@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from deepwell.data.rows import Rows, minibatch, run_of_rows
 from deepwell.inference import dsvi, mcem, sghmc
@@ -20,52 +19,55 @@ from deepwell.inference.chains import (
     Samples,
     Tuned,
     at_rest,
+    burn_in_dynamics,
     collect,
     marked,
     move_all,
     no_samples,
+    sampling_dynamics,
     tuned_sampler,
 )
-from deepwell.inference.method import Method, Phase, Troubles, sampling_phase
-from deepwell.inference.posterior import SharedTheta, shared_theta
-from deepwell.inference.problem import Config, Flat, Problem, adam, density_of_v, most_retries, target
+from deepwell.inference.config import Config, Rates
+from deepwell.inference.deep_gp_posteriors import SharedTheta, shared_theta
+from deepwell.inference.keys import anchor_key, iteration_key
+from deepwell.inference.method import Method, NumericalIssues, Phase, Traits, sampling_phase
+from deepwell.inference.optimiser import adam, adam_at
+from deepwell.inference.problem import Problem, deep_gp_problem, density_of_v, log_joint
 from deepwell.model.deep_gp import Batch, DeepGP
-from deepwell.model.layers import Projection
-from deepwell.numerics.linalg import InverseFactor
+from deepwell.model.layers import Prepared, Projection
+from deepwell.numerics.packing import Flat, Packing
 
 CACHED_PROJECTIONS = 2**27
 """Numbers of the first layer's projections of all training rows that may be kept."""
 ANCHOR_DRAWS, ANCHOR_GRADIENTS = 16, 8_000
 """Draws of the hidden noise behind the gradient of a control variate, and minibatches behind it, at most."""
-NO_ITERATION = 2**32 - 1
-"""Sets their key apart from those of iterations."""
 
 
-def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Any:
+def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> mcem.State | dsvi.State:
     """The chains at their start and the window empty; or, with a warm start, q(v) before learning."""
     if config.dsvi_start:
         return dsvi.start(config, key, problem, rows)
-    theta, _ = ravel_pytree(problem.theta)
-    return _empty_window(config, problem, rows, theta, problem.first_positions(config.num_chains))
+    return _empty_window(config, problem, rows, Packing.pack(problem.theta), problem.first_positions(config.num_chains))
 
 
 def after_warm_start(config: Config, problem: Problem, rows: Rows, state: dsvi.State) -> mcem.State:
     """theta where dsvi left it, the chains at the mean of q(v)."""
     theta, belief = dsvi.unknowns(problem, state.unknowns)
-    v, _ = ravel_pytree(tuple(q.mean for q in belief))
-    begun = _empty_window(config, problem, rows, ravel_pytree(theta)[0], jnp.tile(v, (config.num_chains, 1)))
+    v = Packing.pack(tuple(q.mean for q in belief))
+    begun = _empty_window(config, problem, rows, Packing.pack(theta), jnp.tile(v, (config.num_chains, 1)))
     return begun._replace(refused=state.refused, noted=state.jitter_grew)
 
 
 def _empty_window(
     config: Config, problem: Problem, rows: Rows, theta: Flat, positions: Float[Array, "c k"]
 ) -> mcem.State:
-    aim = target(config, problem, rows)
-    return mcem.init(aim, theta, at_rest(positions), positions, adam(config), config.window_size)
+    density = log_joint(config, problem, rows)
+    return mcem.init(density, theta, at_rest(positions), positions, adam(), config.window_size)
 
 
 def burn_in(
     config: Config,
+    rates: Rates,
     key: PRNGKeyArray,
     problem: Problem,
     rows: Rows,
@@ -74,12 +76,12 @@ def burn_in(
     last: Int[Array, ""],
 ) -> tuple[mcem.State, Float[Array, ""]]:
     """Iterations ``first`` up to ``last``, each with the key of its number, and their mean log-likelihood."""
-    aim, optimiser = target(config, problem, rows), adam(config)
+    density = log_joint(config, problem, rows)
 
     def body(i: Array, carry: tuple[mcem.State, Array]) -> tuple[mcem.State, Array]:
         state, total = carry
-        sampler = tuned_sampler(config, rows.num_data, i)
-        state, fit = mcem.step(jax.random.fold_in(key, i), state, aim, sampler, optimiser)
+        sampler = tuned_sampler(config, burn_in_dynamics(config, rates, i), rows.num_data, i)
+        state, fit = mcem.step(iteration_key(key, i), state, density, sampler, adam_at(config, rates, i))
         return state, total + fit
 
     state = state._replace(chains=marked(state.chains))
@@ -87,11 +89,11 @@ def burn_in(
     return state, total / (last - first)
 
 
-class Sampling(NamedTuple):
-    """theta, the preconditioners and the troubles as burn-in left them; the chains; the samples so far."""
+class Collecting(NamedTuple):
+    """theta, the preconditioners and the refused updates as burn-in left them; the chains; the samples so far."""
 
     theta: Flat
-    moments: sghmc.Moments
+    moments: sghmc.GradientMoments
     refused_updates: Int[Array, ""]
     jitter_grew: Int[Array, " layers"]
     chains: sghmc.Chain
@@ -100,32 +102,32 @@ class Sampling(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """What theta alone decides: the model, its factors, and the rows as the first layer sees them (when they are
+    """What theta alone decides: the model, what it prepares, and the rows as the first layer sees them (when they are
     small enough to keep); and the control variates, if there are any."""
 
     model: DeepGP
-    factors: tuple[InverseFactor, ...]
+    prepared: Prepared
     projected: Projection | None
     anchors: Anchor | None = None
 
 
-def begin_sampling(config: Config, problem: Problem, rows: Rows, state: mcem.State) -> Sampling:
+def begin_sampling(config: Config, problem: Problem, rows: Rows, state: mcem.State) -> Collecting:
     """Freeze theta and the preconditioners."""
     tuned: Tuned = state.chains
     samples = no_samples(config, tuned.chain.position.shape[-1], rows.X.dtype)
     anchors = windows.mean(state.window) if config.control_variates else None
-    return Sampling(state.theta, tuned.moments, state.refused, state.noted, tuned.chain, samples, anchors)
+    return Collecting(state.theta, tuned.moments, state.refused, state.noted, tuned.chain, samples, anchors)
 
 
-def freeze(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows, state: Sampling) -> Frozen:
+def freeze(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows, state: Collecting) -> Frozen:
     """Factor K_ZZ, project the training inputs on the first layer and follow the control variates' gradients, once."""
     model = problem.model(state.theta)
-    factors = model.factors()
-    keep = rows.X.shape[0] * model.layers[0].num_inducing <= CACHED_PROJECTIONS
-    frozen = Frozen(model, factors, model.layers[0].project(factors[0], rows.X) if keep else None)
+    prepared, first = model.prepare(), model.layers[0]
+    keep = first.caches_projections and rows.X.shape[0] * first.num_features <= CACHED_PROJECTIONS
+    frozen = Frozen(model, prepared, first.project(prepared.layers[0], rows.X) if keep else None)
     if state.anchors is None:
         return frozen
-    keys = jax.random.split(jax.random.fold_in(key, NO_ITERATION), len(state.anchors))
+    keys = jax.random.split(anchor_key(key), len(state.anchors))
     gradients = jax.vmap(lambda k, v: _gradient_over_all_rows(config, k, frozen, rows, v))(keys, state.anchors)
     return frozen._replace(anchors=Anchor(state.anchors, gradients))
 
@@ -139,64 +141,77 @@ def _gradient_over_all_rows(config: Config, key: PRNGKeyArray, frozen: Frozen, r
 
     def add(i: Array, total: Flat) -> Flat:
         batch = _batch(frozen, rows, lambda arrays: run_of_rows(arrays, num_data, (i % blocks) * size, size))
-        density = density_of_v(config, frozen.model, frozen.factors, batch, num_data)
+        density = density_of_v(config, frozen.model, frozen.prepared, batch, num_data)
         share = jnp.sum(batch.weight) / (draws * num_data.astype(v.dtype))
-        return total - share * jax.grad(lambda v: density(jax.random.fold_in(key, i), v)[0])(v)
+        return total - share * jax.grad(lambda v: density(iteration_key(key, i), v)[0])(v)
 
     return lax.fori_loop(0, draws * blocks, add, jnp.zeros_like(v))
 
 
-def _batch(frozen: Frozen, rows: Rows, cut: Callable[[Any], tuple[Any, Array]]) -> Batch:
+def _batch(frozen: Frozen, rows: Rows, cut: Callable[[PyTree], tuple[Any, Array]]) -> Batch:
     """The rows that ``cut`` takes of arrays of all rows, as the first layer sees them."""
     if frozen.projected is not None:
         (first, y), weight = cut((frozen.projected, rows.y))
     else:
         (X, y), weight = cut((rows.X, rows.y))
-        first = frozen.model.layers[0].project(frozen.factors[0], X)
+        first = frozen.model.layers[0].project(frozen.prepared.layers[0], X)
     return Batch(first, y, weight)
 
 
 def draw_samples(
     config: Config,
+    rates: Rates,
     key: PRNGKeyArray,
     frozen: Frozen,
     rows: Rows,
-    state: Sampling,
+    state: Collecting,
     first: Int[Array, ""],
     last: Int[Array, ""],
-) -> tuple[Sampling, Float[Array, ""]]:
+) -> tuple[Collecting, Float[Array, ""]]:
     """Burn-in without adapting, at fixed theta: iterations ``first`` up to ``last``."""
 
     def draw_batch(key: PRNGKeyArray) -> Batch:
         return _batch(frozen, rows, lambda arrays: minibatch(key, arrays, rows.num_data, config.batch_size))
 
     def iterate(i: Array, chains: sghmc.Chain) -> tuple[sghmc.Chain, Array]:
-        batch_key, step_key = jax.random.split(jax.random.fold_in(key, i))
-        density = density_of_v(config, frozen.model, frozen.factors, draw_batch(batch_key), rows.num_data)
-        return move_all(config, step_key, chains, state.moments, density, rows.num_data, frozen.anchors)
+        batch_key, step_key = jax.random.split(iteration_key(key, i))
+        density = density_of_v(config, frozen.model, frozen.prepared, draw_batch(batch_key), rows.num_data)
+        dynamics = sampling_dynamics(config, rates, i)
+        return move_all(config, dynamics, step_key, chains, state.moments, density, rows.num_data, frozen.anchors)
 
     chains, samples, fit = collect(config, state.chains, state.samples, first, last, iterate)
     return state._replace(chains=chains, samples=samples), fit
 
 
-def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling) -> tuple[SharedTheta, Troubles]:
+def finish(
+    config: Config, key: PRNGKeyArray, problem: Problem, state: Collecting
+) -> tuple[SharedTheta, NumericalIssues]:
     """theta, and the vectors of each chain and draw as inducing outputs of the layers."""
     posterior = shared_theta(key, problem.model(state.theta), state.samples)
-    retries = most_retries(posterior.model.factors())
-    return posterior, Troubles(jnp.sum(state.chains.refused), state.refused_updates, retries, state.jitter_grew)
+    retries = jnp.max(posterior.model.prepare().retries)
+    return posterior, NumericalIssues(jnp.sum(state.chains.refused), state.refused_updates, retries, state.jitter_grew)
 
 
-def warm_start_phases(config: Config) -> tuple[Phase, ...]:
+def warm_start_phases(config: Config) -> tuple[Phase[dsvi.State], ...]:
     """A short dsvi run before burn-in, if asked for."""
     return (Phase("warm start", config.dsvi_start, climb),) if config.dsvi_start else ()
 
 
-def climb(config: Config, *arguments: Any) -> tuple[dsvi.State, Float[Array, ""]]:
+def climb(
+    config: Config,
+    rates: Rates,
+    key: PRNGKeyArray,
+    problem: Problem,
+    rows: Rows,
+    state: dsvi.State,
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+) -> tuple[dsvi.State, Float[Array, ""]]:
     """dsvi on its own bound, whatever the sampler's objective."""
-    return dsvi.optimise(config._replace(objective="expected"), *arguments)
+    return dsvi.optimise(config._replace(objective="expected"), rates, key, problem, rows, state, first, last)
 
 
-def phases(config: Config) -> tuple[Phase, ...]:
+def phases(config: Config) -> tuple[Phase[Any], ...]:
     """Perhaps a warm start, burn-in, sampling."""
     enter = after_warm_start if config.dsvi_start else None
     return (
@@ -206,4 +221,7 @@ def phases(config: Config) -> tuple[Phase, ...]:
     )
 
 
-METHOD = Method(start, phases, finish)
+SGHMC = Method("sghmc", start, phases, finish, deep_gp_problem, Traits(shares_theta=True))
+NAIVE = Method(
+    "sghmc-naive", start, phases, finish, deep_gp_problem, Traits(shares_theta=True, imposed={"window_size": 1})
+)

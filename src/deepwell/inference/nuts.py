@@ -14,22 +14,25 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.rows import Rows, minibatch
 from deepwell.inference.chains import Samples, no_samples
+from deepwell.inference.config import Config, Rates
+from deepwell.inference.deep_gp_posteriors import shared_theta
 from deepwell.inference.full_bayes import own_theta
-from deepwell.inference.method import Method, Phase, Troubles, samples_so_far
-from deepwell.inference.posterior import Posterior, shared_theta
-from deepwell.inference.problem import Config, Flat, Problem, most_retries
+from deepwell.inference.keys import iteration_key
+from deepwell.inference.method import Method, NumericalIssues, Phase, Traits, samples_so_far
+from deepwell.inference.posterior import Posterior
+from deepwell.inference.problem import Problem, deep_gp_problem
 from deepwell.model.deep_gp import log_prior_outputs, propagate, row_log_density
 from deepwell.model.priors import log_prior
+from deepwell.numerics.packing import Flat, Packing
 
 CHUNK = 25
 
 
-class Sampling(NamedTuple):
+class Collecting(NamedTuple):
     """Where the chains are, how they were tuned, the samples so far, and how many transitions diverged."""
 
     chains: Any
@@ -42,13 +45,13 @@ class Sampling(NamedTuple):
 def log_density(config: Config, problem: Problem, rows: Rows) -> Any:
     """vector -> (log p(y, v, theta, noise), mean log-likelihood), not divided by N."""
     (X, y), weight = minibatch(jax.random.key(0), (rows.X, rows.y), rows.num_data, None)
-    _, unravel = ravel_pytree(_position(problem, rows))
+    positions = Packing(_position(problem, rows))
 
     def density(vector: Flat) -> tuple[Array, Array]:
-        theta, v, noise = unravel(vector)
+        theta, v, noise = positions.unpack(vector)
         model = eqx.combine(theta, problem.constants)
-        factors = model.factors()
-        last = propagate(model, factors, v, model.layers[0].project(factors[0], X), noise)
+        prepared = model.prepare()
+        last = propagate(model, prepared, v, model.layers[0].project(prepared.layers[0], X), noise)
         fit = jnp.sum(weight * row_log_density(model, last, y, config.objective))
         is_free = bool(jax.tree.leaves(problem.theta))
         prior = log_prior(model, problem.initial, config.priors) if is_free and config.priors else 0.0
@@ -66,19 +69,20 @@ def _position(problem: Problem, rows: Rows) -> tuple[Any, Any, Any]:
 
 def start(config: Config, key: PRNGKeyArray, problem: Problem, rows: Rows) -> Float[Array, "c k"]:
     """All chains near the start, a little apart."""
-    vector, _ = ravel_pytree(_position(problem, rows))
+    vector = Packing.pack(_position(problem, rows))
     return vector + 0.1 * jax.random.normal(key, (config.num_chains, vector.size), vector.dtype)
 
 
 def warm_up(
     config: Config,
+    rates: Rates,
     key: PRNGKeyArray,
     problem: Problem,
     rows: Rows,
     positions: Float[Array, "c k"],
     first: Int[Array, ""],
     last: Int[Array, ""],
-) -> tuple[Sampling, Array]:
+) -> tuple[Collecting, Array]:
     """Tune the step size and a diagonal mass matrix by Stan's windows, all iterations at once."""
     import blackjax
 
@@ -92,7 +96,7 @@ def warm_up(
     chains, tuned = jax.vmap(one)(jax.random.split(key, config.num_chains), positions)
     fit = jnp.mean(jax.vmap(lambda x: density(x)[1])(chains.position))
     kept = _unknowns(problem, rows)
-    return Sampling(
+    return Collecting(
         chains,
         tuned["step_size"],
         tuned["inverse_mass_matrix"],
@@ -104,18 +108,19 @@ def warm_up(
 def _unknowns(problem: Problem, rows: Rows) -> int:
     """How much of a position is theta and v; the noise of training rows is not kept."""
     theta, v, _ = _position(problem, rows)
-    return ravel_pytree((theta, v))[0].size
+    return Packing((theta, v)).size
 
 
 def draw_samples(
     config: Config,
+    rates: Rates,
     key: PRNGKeyArray,
     problem: Problem,
     rows: Rows,
-    state: Sampling,
+    state: Collecting,
     first: Int[Array, ""],
     last: Int[Array, ""],
-) -> tuple[Sampling, Array]:
+) -> tuple[Collecting, Array]:
     """Transitions ``first`` up to ``last``; every ``spacing``-th is kept."""
     import blackjax
 
@@ -127,8 +132,8 @@ def draw_samples(
         chain, info = kernel(key, chain, lambda x: density(x)[0], step_size, inverse_mass)
         return chain, info.is_divergent.astype(jnp.int32)
 
-    def body(i: Array, state: Sampling) -> Sampling:
-        keys = jax.random.split(jax.random.fold_in(key, i), config.num_chains)
+    def body(i: Array, state: Collecting) -> Collecting:
+        keys = jax.random.split(iteration_key(key, i), config.num_chains)
         chains, diverged = jax.vmap(transition)(keys, state.chains, state.step_size, state.inverse_mass)
         samples = state.samples.at[:, i // config.spacing].set(chains.position[:, :kept])
         return state._replace(chains=chains, samples=samples, diverged=state.diverged + diverged)
@@ -137,18 +142,20 @@ def draw_samples(
     return state, jnp.mean(jax.vmap(lambda x: density(x)[1])(state.chains.position))
 
 
-def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Sampling) -> tuple[Posterior, Troubles]:
+def finish(config: Config, key: PRNGKeyArray, problem: Problem, state: Collecting) -> tuple[Posterior, NumericalIssues]:
     """Samples of v, each with its theta unless all of theta was fixed; divergences count as refused moves."""
     posterior: Posterior
     if jax.tree.leaves(problem.theta):
         posterior, retries = own_theta(key, problem, state.samples)
     else:
         posterior = shared_theta(key, problem.initial, state.samples)
-        retries = most_retries(problem.initial.factors())
-    return posterior, Troubles(jnp.sum(state.diverged), jnp.zeros((), jnp.int32), retries, jnp.zeros((0,), jnp.int32))
+        retries = jnp.max(problem.initial.prepare().retries)
+    return posterior, NumericalIssues(
+        jnp.sum(state.diverged), jnp.zeros((), jnp.int32), retries, jnp.zeros((0,), jnp.int32)
+    )
 
 
-def phases(config: Config) -> tuple[Phase, ...]:
+def phases(config: Config) -> tuple[Phase[Any], ...]:
     """Warm-up in one go, then sampling."""
     return (
         Phase("warm-up", config.burn_in, warm_up, chunk=config.burn_in),
@@ -156,4 +163,17 @@ def phases(config: Config) -> tuple[Phase, ...]:
     )
 
 
-METHOD = Method(start, phases, finish)
+NUTS = Method(
+    "nuts",
+    start,
+    phases,
+    finish,
+    deep_gp_problem,
+    Traits(
+        samples_theta=True,
+        takes_minibatches=False,
+        defaults={"burn_in": 1_000, "num_samples": 500, "spacing": 1},
+        refused_move="transitions diverged",
+        requires=("blackjax", "nuts"),
+    ),
+)

@@ -4,7 +4,7 @@ E-step: many sampler steps at fixed theta, a few samples kept. M-step: Adam on t
 samples, Q(theta) = 1/m sum_i log p(y, v_i | theta), until it no longer climbs or its steps are used up.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +14,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.data.rows import Rows
 from deepwell.inference import mcem, moving_window
 from deepwell.inference import window as windows
-from deepwell.inference.chains import Tuned, marked, tuned_sampler
-from deepwell.inference.method import Method, Phase, sampling_phase
-from deepwell.inference.problem import Config, Flat, Problem, adam, target
-from deepwell.numerics.trees import all_finite, select
+from deepwell.inference.chains import Tuned, burn_in_dynamics, marked, tuned_sampler
+from deepwell.inference.config import Config, Rates
+from deepwell.inference.keys import iteration_key, m_step_key
+from deepwell.inference.method import Method, Phase, Traits, sampling_phase
+from deepwell.inference.optimiser import adam_at
+from deepwell.inference.problem import Problem, deep_gp_problem, log_joint
+from deepwell.numerics.packing import Flat
+from deepwell.numerics.trees import keep_finite
 
 LOOK_BACK = 20
 TOLERANCE = 1e-3
@@ -38,6 +42,7 @@ class Climb(NamedTuple):
 
 def burn_in(
     config: Config,
+    rates: Rates,
     key: PRNGKeyArray,
     problem: Problem,
     rows: Rows,
@@ -46,17 +51,18 @@ def burn_in(
     last: Int[Array, ""],
 ) -> tuple[mcem.State, Float[Array, ""]]:
     """The rounds whose E-steps are sampler steps ``first`` up to ``last``; an unfinished round has a shorter E-step."""
-    aim, optimiser = target(config, problem, rows), adam(config)
+    joint = log_joint(config, problem, rows)
 
     def e_step(state: mcem.State) -> tuple[Tuned, Array, Array]:
-        prepared = aim.prepare(state.theta)
+        prepared = joint.prepare(state.theta)
         gap = max(1, config.e_steps // config.e_samples)
 
         def body(i: Array, carry: tuple[Tuned, Array, Array]) -> tuple[Tuned, Array, Array]:
             chains, kept, total = carry
-            batch_key, step_key = jax.random.split(jax.random.fold_in(key, i))
-            density = aim.density(state.theta, prepared, aim.batch(batch_key, state.theta, prepared))
-            chains, fit = tuned_sampler(config, rows.num_data, i).step(step_key, chains, density)
+            batch_key, step_key = jax.random.split(iteration_key(key, i))
+            density = joint.density(state.theta, prepared, joint.batch(batch_key, state.theta, prepared))
+            sampler = tuned_sampler(config, burn_in_dynamics(config, rates, i), rows.num_data, i)
+            chains, fit = sampler.step(step_key, chains, density)
             slot = ((i - first) // gap) % config.e_samples  # a slot keeps the last state of its gap
             return chains, kept.at[slot].set(chains.chain.position), total + fit
 
@@ -66,19 +72,19 @@ def burn_in(
 
     def m_step(state: mcem.State, kept: Array) -> mcem.State:
         samples = kept.reshape(-1, kept.shape[-1])
-        step_keys = jax.random.fold_in(key, -1 - last)
+        step_keys, optimiser = m_step_key(key, last), adam_at(config, rates, last)
 
         def loss(theta: Flat, step_key: PRNGKeyArray) -> Array:
             batch_key, *noise_keys = jax.random.split(step_key, 1 + len(samples))
-            prepared = aim.prepare(theta)
-            density = aim.density(theta, prepared, aim.batch(batch_key, theta, prepared))
+            prepared = joint.prepare(theta)
+            density = joint.density(theta, prepared, joint.batch(batch_key, theta, prepared))
             return -jnp.mean(jax.vmap(lambda k, v: density(k, v)[0])(jnp.stack(noise_keys), samples))
 
         def climb(c: Climb) -> Climb:
-            value, gradient = jax.value_and_grad(loss)(c.theta, jax.random.fold_in(step_keys, c.steps))
+            value, gradient = jax.value_and_grad(loss)(c.theta, iteration_key(step_keys, c.steps))
             updates, moved = optimiser.update(gradient, c.optimiser)
-            finite = all_finite((updates, gradient, moved))
-            theta, moved = select(finite, (c.theta + updates, moved), (c.theta, c.optimiser))
+            new, old = (c.theta + updates, moved), (c.theta, c.optimiser)
+            (theta, moved), refused = keep_finite(new, old, updates, gradient)
             steps, total = c.steps + 1, c.total - value
             look = steps % LOOK_BACK == 0
             average = total / LOOK_BACK
@@ -86,7 +92,7 @@ def burn_in(
                 steps,
                 theta,
                 moved,
-                c.refused + (~finite).astype(jnp.int32),
+                c.refused + refused,
                 jnp.where(look, jnp.zeros_like(total), total),
                 jnp.where(look, average, c.before),
                 ~look | (average > c.before + TOLERANCE),
@@ -101,12 +107,12 @@ def burn_in(
 
     chains, kept, total = e_step(state)
     window = windows.push(state.window, jnp.mean(kept, 0))  # where the control variates of sampling will be
-    noted = state.noted + aim.note(aim.prepare(state.theta))
+    noted = state.noted + joint.note(joint.prepare(state.theta))
     state = m_step(state._replace(chains=chains, window=window, noted=noted), kept)
     return state, total / (last - first)
 
 
-def phases(config: Config) -> tuple[Phase, ...]:
+def phases(config: Config) -> tuple[Phase[Any], ...]:
     """Perhaps a warm start, then rounds of MCEM, then sampling; a chunk is one round."""
     enter = moving_window.after_warm_start if config.dsvi_start else None
     return (
@@ -116,4 +122,11 @@ def phases(config: Config) -> tuple[Phase, ...]:
     )
 
 
-METHOD = Method(moving_window.start, phases, moving_window.finish)
+MCEM = Method(
+    "mcem",
+    moving_window.start,
+    phases,
+    moving_window.finish,
+    deep_gp_problem,
+    Traits(shares_theta=True, imposed={"window_size": 1}),
+)

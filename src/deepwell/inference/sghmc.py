@@ -32,7 +32,7 @@ class Chain(NamedTuple):
     safe: PyTree
 
 
-class Moments(NamedTuple):
+class GradientMoments(NamedTuple):
     """Moving averages of the gradient and of its square over ``window`` + 1 steps, per coordinate."""
 
     window: PyTree
@@ -43,8 +43,8 @@ class Moments(NamedTuple):
 class Dynamics(NamedTuple):
     """epsilon and alpha of the update; ``subtract_gradient_noise`` takes B-hat off the injected noise."""
 
-    step_size: float = 0.01
-    friction: float = 0.05
+    step_size: Float[Array, ""] | float = 0.01
+    friction: Float[Array, ""] | float = 0.05
     subtract_gradient_noise: bool = False
 
 
@@ -60,13 +60,13 @@ def mark(chain: Chain) -> Chain:
     return chain._replace(safe=chain.position)
 
 
-def init_moments(position: PyTree) -> Moments:
+def init_moments(position: PyTree) -> GradientMoments:
     """xi = g = g^2 = 1, the start of the published code."""
     ones = jax.tree.map(jnp.ones_like, position)
-    return Moments(ones, ones, ones)
+    return GradientMoments(ones, ones, ones)
 
 
-def adapt(moments: Moments, gradient: PyTree, shortest_window: Float[Array, ""]) -> Moments:
+def adapt(moments: GradientMoments, gradient: PyTree, shortest_window: Float[Array, ""]) -> GradientMoments:
     """One update of the moments (Springenberg et al. 2016, Eq. 8-9), all from the old moments.
 
     r = 1/(xi + 1);  xi <- 1 + xi (1 - g^2 / g2);  g <- (1 - r) g + r grad;  g2 <- (1 - r) g2 + r grad^2.
@@ -81,10 +81,10 @@ def adapt(moments: Moments, gradient: PyTree, shortest_window: Float[Array, ""])
         return jnp.maximum(longer, shortest_window), g + rate * (grad - g), g2 + rate * (grad**2 - g2)
 
     updated = jax.tree.map(update, moments.window, moments.gradient, moments.square, gradient)
-    return Moments(*jax.tree.transpose(jax.tree.structure(gradient), jax.tree.structure((0, 0, 0)), updated))
+    return GradientMoments(*jax.tree.transpose(jax.tree.structure(gradient), jax.tree.structure((0, 0, 0)), updated))
 
 
-def inverse_mass(moments: Moments) -> PyTree:
+def inverse_mass(moments: GradientMoments) -> PyTree:
     """M^{-1} = 1 / sqrt(g2)."""
     return jax.tree.map(lambda g2: 1.0 / jnp.sqrt(g2 + TINY), moments.square)
 
@@ -92,7 +92,7 @@ def inverse_mass(moments: Moments) -> PyTree:
 def step(
     key: PRNGKeyArray,
     chain: Chain,
-    moments: Moments,
+    moments: GradientMoments,
     gradient: PyTree,
     dynamics: Dynamics,
     temperature: Float[Array, ""],

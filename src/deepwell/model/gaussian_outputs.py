@@ -6,7 +6,7 @@ inputs of its own for the variance it is the decoupled form, in the parameterisa
 """
 
 import dataclasses
-from typing import NamedTuple, final
+from typing import Annotated, final, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +17,6 @@ from jaxtyping import Array, Float, Int, PyTree
 from deepwell.errors import InputError
 from deepwell.model.deep_gp import DeepGP, MeanAndVariance, Outputs
 from deepwell.model.layers import InducingLayer, Layer, Prepared, prepare_layers
-from deepwell.model.parameters import parameter
 from deepwell.model.priors import flat_prior, inducing_inputs_prior
 from deepwell.numerics.linalg import matmul
 
@@ -32,9 +31,9 @@ class GaussianOutputs(eqx.Module):
     ``scale`` holds C below the diagonal and log C_ii on it; what is above the diagonal is ignored.
     """
 
-    mean: Float[Array, "a w"] = parameter(flat_prior)
-    scale: Float[Array, "w b b"] = parameter(flat_prior)
-    variance_inputs: Float[Array, "b d"] | None = parameter(inducing_inputs_prior, default=None)
+    mean: Annotated[Float[Array, "a w"], flat_prior]
+    scale: Annotated[Float[Array, "w b b"], flat_prior]
+    variance_inputs: Annotated[Float[Array, "b d"] | None, inducing_inputs_prior] = None
 
     @property
     def log_diagonal(self) -> Float[Array, "w b"]:

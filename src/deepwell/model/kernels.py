@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Callable
-from typing import ClassVar, final
+from typing import Annotated, Any, ClassVar, final
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from deepwell.model.parameters import parameter
+from deepwell.errors import InputError
 from deepwell.model.priors import lengthscale_prior, variance_prior
 from deepwell.numerics.linalg import matmul
 
@@ -90,8 +90,8 @@ def _matern52(r2: Array) -> Array:
 class SquaredExponential(Stationary):
     """correlation = exp(-r^2 / 2), one lengthscale a dimension."""
 
-    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
-    log_variance: Float[Array, ""] = parameter(variance_prior)
+    log_lengthscales: Annotated[Float[Array, " d"], lengthscale_prior]
+    log_variance: Annotated[Float[Array, ""], variance_prior]
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_squared_exponential)
     spectral_degrees: ClassVar[int | None] = None
 
@@ -100,8 +100,8 @@ class SquaredExponential(Stationary):
 class Matern12(Stationary):
     """correlation = exp(-r)."""
 
-    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
-    log_variance: Float[Array, ""] = parameter(variance_prior)
+    log_lengthscales: Annotated[Float[Array, " d"], lengthscale_prior]
+    log_variance: Annotated[Float[Array, ""], variance_prior]
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern12)
     spectral_degrees: ClassVar[int | None] = 1
 
@@ -110,8 +110,8 @@ class Matern12(Stationary):
 class Matern32(Stationary):
     """correlation = (1 + sqrt(3) r) exp(-sqrt(3) r)."""
 
-    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
-    log_variance: Float[Array, ""] = parameter(variance_prior)
+    log_lengthscales: Annotated[Float[Array, " d"], lengthscale_prior]
+    log_variance: Annotated[Float[Array, ""], variance_prior]
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern32)
     spectral_degrees: ClassVar[int | None] = 3
 
@@ -120,8 +120,8 @@ class Matern32(Stationary):
 class Matern52(Stationary):
     """correlation = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)."""
 
-    log_lengthscales: Float[Array, " d"] = parameter(lengthscale_prior)
-    log_variance: Float[Array, ""] = parameter(variance_prior)
+    log_lengthscales: Annotated[Float[Array, " d"], lengthscale_prior]
+    log_variance: Annotated[Float[Array, ""], variance_prior]
     correlation: ClassVar[Callable[[Array], Array]] = staticmethod(_matern52)
     spectral_degrees: ClassVar[int | None] = 5
 
@@ -130,7 +130,7 @@ class Matern52(Stationary):
 class Linear(Kernel):
     """k(x, z) = sum_d variance_d x_d z_d."""
 
-    log_variance: Float[Array, " d"] = parameter(variance_prior)
+    log_variance: Annotated[Float[Array, " d"], variance_prior]
 
     def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
         return matmul(X * jnp.exp(self.log_variance), Z.T)
@@ -143,7 +143,7 @@ class Linear(Kernel):
 class Constant(Kernel):
     """k(x, z) = variance; times another kernel it scales it."""
 
-    log_variance: Float[Array, ""] = parameter(variance_prior)
+    log_variance: Annotated[Float[Array, ""], variance_prior]
 
     def __call__(self, X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
         return jnp.broadcast_to(jnp.exp(self.log_variance), (len(X), len(Z)))
@@ -182,6 +182,21 @@ STATIONARY: dict[str, type[Stationary]] = {
     "matern52": Matern52,
 }
 KERNEL_NAMES = (*STATIONARY, "linear")
+LONGEST_EXPRESSION = 200
+"""Characters of names joined by + and * that are accepted."""
+
+
+def check_kernel(expression: Any) -> None:
+    """Refuse what ``make_kernel`` cannot build."""
+    if isinstance(expression, Kernel):
+        return
+    if len(str(expression)) > LONGEST_EXPRESSION:
+        raise InputError(f"the kernel {str(expression)[:40]!r}... must have at most {LONGEST_EXPRESSION} characters")
+    try:
+        make_kernel(expression, 1, 1.0, 1.0)
+    except (ValueError, AttributeError) as error:
+        choices = ", ".join(KERNEL_NAMES)
+        raise InputError(f"unknown kernel {expression!r}: join names from {choices} by + and *") from error
 
 
 def make_kernel(expression: str | Kernel, dimension: int, variance: float, lengthscale: float) -> Kernel:

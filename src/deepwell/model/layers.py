@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, final, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from deepwell.model.kernels import Kernel
 from deepwell.model.means import Mean
-from deepwell.model.parameters import parameter
 from deepwell.model.priors import inducing_inputs_prior
 from deepwell.numerics.linalg import TINY, InverseFactor, inverse_cholesky_all, matmul
 
@@ -92,7 +91,7 @@ class InducingLayer(Layer):
 
     kernel: Kernel
     mean: Mean
-    inducing_inputs: Float[Array, "m d"] = parameter(inducing_inputs_prior)
+    inducing_inputs: Annotated[Float[Array, "m d"], inducing_inputs_prior]
     width: int = eqx.field(static=True)
     jitter: float = eqx.field(static=True)
 

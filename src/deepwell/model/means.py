@@ -1,13 +1,13 @@
 """Mean functions of the layers: a hidden layer starts out as (nearly) the identity, the last one at zero."""
 
 import abc
-from typing import final
+from typing import Annotated, final
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deepwell.model.parameters import constant
+from deepwell.model.parameters import CONSTANT
 from deepwell.numerics.linalg import matmul
 
 
@@ -51,7 +51,7 @@ class PaddedIdentity(Mean):
 class PrincipalProjection(Mean):
     """m(x) = V^T x, V the leading principal directions of the inputs, for a layer narrower than its input."""
 
-    directions: Float[Array, "d w"] = constant()
+    directions: Annotated[Float[Array, "d w"], CONSTANT]
 
     def __call__(self, X: Float[Array, "n d"]) -> Float[Array, "n w"]:
         return matmul(X, self.directions)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import final
+from typing import Annotated, final
 
 import equinox as eqx
 import jax
@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.model.likelihoods import Likelihood
-from deepwell.model.parameters import parameter
 from deepwell.model.priors import flat_prior
 from deepwell.numerics.linalg import matmul
 
@@ -23,8 +22,8 @@ class Net(eqx.Module):
     the weights scaled by fan-in, so that one prior suits every width.
     """
 
-    weights: tuple[Float[Array, "_ _"], ...] = parameter(flat_prior)
-    biases: tuple[Float[Array, " _"], ...] = parameter(flat_prior)
+    weights: Annotated[tuple[Float[Array, "_ _"], ...], flat_prior]
+    biases: Annotated[tuple[Float[Array, " _"], ...], flat_prior]
     likelihood: Likelihood
 
     def __call__(self, X: Float[Array, "n d"]) -> Float[Array, "n p"]:

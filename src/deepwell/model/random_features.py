@@ -1,7 +1,7 @@
 """A layer of random features: the kernel by its spectrum, without inducing points."""
 
 import math
-from typing import final
+from typing import Annotated, final
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from deepwell.model.kernels import Stationary
 from deepwell.model.layers import Layer, Projection
 from deepwell.model.means import Mean
-from deepwell.model.parameters import constant
+from deepwell.model.parameters import CONSTANT
 from deepwell.numerics.linalg import TINY, InverseFactor, matmul
 
 
@@ -25,7 +25,7 @@ class RandomFeatureLayer(Layer):
 
     kernel: Stationary
     mean: Mean
-    frequencies: Float[Array, "d f"] = constant()
+    frequencies: Annotated[Float[Array, "d f"], CONSTANT]
     width: int = eqx.field(static=True)
     jitter: float = eqx.field(static=True)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 
 def all_finite(tree: PyTree) -> Bool[Array, ""]:
@@ -18,3 +18,9 @@ def all_finite(tree: PyTree) -> Bool[Array, ""]:
 def select(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     """``new`` where ``condition`` holds, else ``old``, leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+
+def keep_finite(new: Any, old: Any, *also: PyTree) -> tuple[Any, Int[Array, ""]]:
+    """``new`` if all its numbers and those of ``also`` are finite, else ``old``; and 1 if it was refused, else 0."""
+    finite = all_finite((new, *also))
+    return select(finite, new, old), (~finite).astype(jnp.int32)

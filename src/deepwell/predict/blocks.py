@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from deepwell.inference.posterior import Functions, Posterior
-from deepwell.model.likelihoods import Described
+from deepwell.model.likelihoods import Marginal
 from deepwell.numerics.jit import quick_jit
 
 ROWS_PER_BLOCK = 512
@@ -26,8 +26,8 @@ def _functions(posterior: Posterior, prepared: PyTree, X: Float[Array, "n d"]) -
 
 
 @quick_jit
-def _described(posterior: Posterior, functions: Functions) -> Described:
-    return posterior.described(functions)
+def _marginals(posterior: Posterior, functions: Functions) -> Marginal:
+    return posterior.marginals(functions)
 
 
 def functions(posterior: Posterior, X: np.ndarray) -> Iterator[Functions]:
@@ -51,10 +51,10 @@ def log_densities(posterior: Posterior, X: np.ndarray, y: np.ndarray) -> np.ndar
     return np.concatenate(parts, axis=1)
 
 
-def descriptions(posterior: Posterior, X: np.ndarray) -> Iterator[Described]:
+def marginals(posterior: Posterior, X: np.ndarray) -> Iterator[Marginal]:
     """p(y | x) under every sample, block of rows by block, for standardised X."""
     for values, count in _blocks(posterior, X):
-        yield _first_rows(_described(posterior, values), count)
+        yield _first_rows(_marginals(posterior, values), count)
 
 
 def _blocks(posterior: Posterior, X: np.ndarray) -> Iterator[tuple[Functions, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from deepwell.data.scaling import Scaling
-from deepwell.model.likelihoods import Described, Rates
+from deepwell.model.likelihoods import Marginal, Rates
 from deepwell.predict.class_probabilities import ClassProbabilities, average
 from deepwell.predict.count_mixture import CountMixture
 from deepwell.predict.mixture import Mixture
@@ -15,7 +15,7 @@ Prediction = Mixture | CountMixture | ClassProbabilities
 
 
 def prediction(
-    blocks: Iterable[Described], scaling: Scaling, single_target: bool, classes: Sequence[Any] | None
+    blocks: Iterable[Marginal], scaling: Scaling, single_target: bool, classes: Sequence[Any] | None
 ) -> Prediction:
     """The predictive distribution of the rows of all blocks."""
     if classes is not None:  # averaged over the samples block by block: nothing else is asked of them

@@ -1,16 +1,13 @@
 """What did it learn? Relevance of inputs, and what the hidden layers make of them."""
 
-import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
-from deepwell.inference.posterior import Networks, OwnTheta, Posterior, SharedTheta, Variational
-from deepwell.model.deep_gp import DeepGP
+from deepwell.inference.posterior import Posterior
 from deepwell.numerics.jit import quick_jit
 
 MOST_ROWS = 128
@@ -48,36 +45,10 @@ def _slopes(posterior: Posterior, X: Float[Array, "n d"]) -> Float[Array, "d s"]
 
 def hidden_layers(posterior: Posterior, X: np.ndarray) -> list[np.ndarray]:
     """Mean outputs of every hidden layer at the rows of standardised X, (samples, rows, width) each."""
-    return [np.asarray(_means(_first_layers(posterior, level), jnp.asarray(X, float)))
-            for level in range(1, _depth(posterior))]  # fmt: skip
+    inputs = jnp.asarray(X, float)
+    return [np.asarray(_means(posterior.first_layers(level), inputs)) for level in range(1, posterior.depth)]
 
 
 @quick_jit
 def _means(posterior: Posterior, X: Float[Array, "n d"]) -> Float[Array, "s n w"]:
     return posterior.functions(posterior.prepare(), X)[0]
-
-
-def _depth(posterior: Posterior) -> int:
-    if isinstance(posterior, Networks):
-        return 1
-    model: Any = posterior.template if isinstance(posterior, OwnTheta) else posterior.model  # type: ignore[attr-defined]
-    return model.depth
-
-
-def _first_layers(posterior: Posterior, count: int) -> Posterior:
-    """The posterior of the first layers alone, whose functions are the outputs of the last of them."""
-
-    def cut(model: DeepGP) -> DeepGP:
-        return dataclasses.replace(model, layers=model.layers[:count])
-
-    def some(parts: PyTree, number: int = count) -> PyTree:
-        return parts[:number]
-
-    if isinstance(posterior, SharedTheta):
-        return SharedTheta(cut(posterior.model), some(posterior.samples), some(posterior.noise, count - 1))
-    if isinstance(posterior, Variational):
-        draws = 1 if count == 1 else posterior.num_draws
-        return Variational(cut(posterior.model), some(posterior.belief), some(posterior.noise, count - 1), draws)
-    assert isinstance(posterior, OwnTheta)
-    parameters = jax.vmap(jax.vmap(lambda p: ravel_pytree(cut(posterior.model(p)))[0]))(posterior.parameters)
-    return OwnTheta(cut(posterior.template), parameters, some(posterior.samples), some(posterior.noise, count - 1))

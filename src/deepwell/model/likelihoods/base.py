@@ -18,6 +18,8 @@ class Likelihood(eqx.Module):
 
     smooth: ClassVar[bool] = True
     """Whether log p(y | f) has a gradient in f that a sampler can follow."""
+    is_class: ClassVar[bool] = False
+    """Whether y is the number of a class."""
 
     @abc.abstractmethod
     def num_latents(self, num_targets: int) -> int:

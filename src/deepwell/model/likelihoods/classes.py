@@ -28,6 +28,8 @@ class Probabilities(NamedTuple):
 class ClassLikelihood(Likelihood):
     """Everything follows from the probabilities of the classes."""
 
+    is_class: ClassVar[bool] = True
+
     def predict_mean_and_var(
         self, mean: Float[Array, "n q"], variance: Float[Array, "n q"]
     ) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:

@@ -1,6 +1,6 @@
 """A likelihood of counts 0, 1, 2, ..."""
 
-from typing import NamedTuple, final
+from typing import Annotated, final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from deepwell.numerics.quadrature import (
     gaussian_log_density,
     hermite,
 )
-from deepwell.model.parameters import constant
+from deepwell.model.parameters import CONSTANT
 
 NODES, NEWTON_STEPS = 20, 6
 SERIES_FROM = 20.0
@@ -42,7 +42,7 @@ class Poisson(Likelihood):
     ``offset``, the logarithm of the mean count, is a constant of the model: latents start, and vary, around zero.
     """
 
-    offset: Float[Array, " p"] = constant()
+    offset: Annotated[Float[Array, " p"], CONSTANT]
 
     def num_latents(self, num_targets: int) -> int:
         return num_targets

@@ -9,7 +9,7 @@ over that variance, not over f, stays accurate whatever the ratio of the two.
 """
 
 import abc
-from typing import NamedTuple, final
+from typing import Annotated, final, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deepwell.model.likelihoods.base import Likelihood
-from deepwell.model.parameters import parameter
 from deepwell.model.priors import excess_degrees_prior, noise_prior
 from deepwell.numerics.quadrature import LOG_TWO_PI, at_nodes, bounded_exp, gaussian_log_density, hermite
 
@@ -68,7 +67,7 @@ class Noisy(Likelihood):
 class Gaussian(Noisy):
     """p(y | f) = prod_j N(y_j; f_j, noise_j), noise_j = floor + exp(log_noise_variance_j)."""
 
-    log_noise_variance: Float[Array, " p"] = parameter(noise_prior)
+    log_noise_variance: Annotated[Float[Array, " p"], noise_prior]
     floor: float = eqx.field(static=True, default=FLOOR)
 
     @property
@@ -104,9 +103,9 @@ class StudentT(Noisy):
     log w = sqrt(2 / degrees) sinh(0.2 u) / 0.2; degrees = 2 + exp(log_excess_degrees), so that y has a variance.
     """
 
-    log_noise_variance: Float[Array, " p"] = parameter(noise_prior)
+    log_noise_variance: Annotated[Float[Array, " p"], noise_prior]
     """log scale^2, less the floor."""
-    log_excess_degrees: Float[Array, " p"] = parameter(excess_degrees_prior)
+    log_excess_degrees: Annotated[Float[Array, " p"], excess_degrees_prior]
     floor: float = eqx.field(static=True, default=FLOOR)
 
     @property
@@ -163,7 +162,7 @@ class HeteroscedasticGaussian(Noisy):
     closed form, g by Gauss-Hermite quadrature.
     """
 
-    log_noise_variance: Float[Array, " p"] = parameter(noise_prior)
+    log_noise_variance: Annotated[Float[Array, " p"], noise_prior]
     floor: float = eqx.field(static=True, default=FLOOR)
 
     def num_latents(self, num_targets: int) -> int:
