@@ -126,7 +126,7 @@ class Checkpoints:
         self._warned = True
 
     def write_last(self, *newest: tuple[Place, PyTree]) -> None:
-        """Write the newest state, if there is one, and wait for the disk. It never raises: it may run during an error."""
+        """Write the newest state, if there is one, and wait for the disk; a failure warns and never raises."""
         try:
             for place, state in newest:
                 self.write(place, state)
