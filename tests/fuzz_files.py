@@ -1,4 +1,4 @@
-"""Mutated files: whatever is in a file, reading it ends in DeepwellFileError or in a model, soon and in little memory.
+"""Mutated files: reading any file ends in DeepwellFileError or in a model, soon and in little memory.
 
 python tests/fuzz_files.py 10000
 """
@@ -29,6 +29,7 @@ ANY_JSON = [
     "SharedTheta",
     "__import__('os').abort()", "../../etc/passwd", "a" * 10_000, [], [[]], [0], [None] * 1_000, {},
     {"class": "DeepGP"},
+    {"class": "os:system"}, {"class": "deepwell:fit"}, {"class": "deepwell.model.kernels:Kernel"},
     {"tensor": "posterior.model.layers.0.inducing_inputs"}, {"tensor": "absent"}, {"class": "Sum", "kernels": []},
 ]  # fmt: skip
 KINDS = ("truncated", "bits", "header", "sizes", "swapped", "description", "sealed description", "deep")
@@ -91,32 +92,32 @@ def mutated(rng: np.random.Generator, content: bytes, kind: str) -> bytes:
         a, b = rng.choice(len(names), 2, replace=False)
         header[names[a]], header[names[b]] = header[names[b]], header[names[a]]
         return sealed(header, data) if rng.random() < 0.5 else whole(header, data)
-    described = json.loads(header["__metadata__"][KEY])
+    description = json.loads(header["__metadata__"][KEY])
     if kind == "deep":
         text = "[" * int(rng.choice([100, 5_000, 200_000])) if rng.random() < 0.5 else '{"a":' * 5_000
-        header["__metadata__"][KEY] = text if rng.random() < 0.5 else json.dumps(described)[:-1] + f', "b": {text}'
+        header["__metadata__"][KEY] = text if rng.random() < 0.5 else json.dumps(description)[:-1] + f', "b": {text}'
         return whole(header, data)
     for _ in range(int(rng.integers(1, 4))):
-        described = mutate_json(rng, described)
-    header["__metadata__"][KEY] = json.dumps(described)
+        description = mutate_json(rng, description)
+    header["__metadata__"][KEY] = json.dumps(description)
     return sealed(header, data) if kind == "sealed description" else whole(header, data)
 
 
 def sealed(header: Any, data: bytes) -> bytes:
     """The file with a digest that fits, if it can be had at all."""
     try:
-        described = json.loads(header["__metadata__"][KEY])
-        described.pop("digest", None)
+        description = json.loads(header["__metadata__"][KEY])
+        description.pop("digest", None)
         bare = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        described["digest"] = digest(described, tensors_of(whole(bare, data)))
-        header["__metadata__"][KEY] = json.dumps(described)
+        description["digest"] = digest(description, tensors_of(whole(bare, data)))
+        header["__metadata__"][KEY] = json.dumps(description)
     except (SafetensorError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
         pass
     return whole(header, data)
 
 
 def read_model(path: Path) -> str:
-    """What comes of a model file."""
+    """The outcome of reading a model file."""
     try:
         model = deepwell.load(path)
     except deepwell.DeepwellFileError:
@@ -126,7 +127,7 @@ def read_model(path: Path) -> str:
 
 
 class _Reader:
-    """What comes of a checkpoint."""
+    """Reads a checkpoint, and says with which outcome."""
 
     def __init__(self, folder: Path) -> None:
         X = np.random.default_rng(0).standard_normal((12, 2))
@@ -136,15 +137,15 @@ class _Reader:
         self.folder = folder
 
     def read(self, path: Path) -> str:
-        keeper = Checkpoints(path.parent, self.identity, 0.0)
+        checkpoints = Checkpoints(path.parent, self.identity, 0.0)
         (path.parent / BEFORE).unlink(missing_ok=True)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = keeper.restore(lambda phase, done: True, self._template)
+                state = checkpoints.restore(lambda phase, done: True, self._template)
         except deepwell.InputError:
             return "another fit's"
-        return "refused" if found is None else "a state"
+        return "refused" if state is None else "a state"
 
     def _template(self, phase: int) -> Any:
         """The state a whole checkpoint holds, whichever the phase: reading is under test here, not the driver."""
@@ -171,7 +172,7 @@ def study(count: int, seed: int, folder: Path) -> Counter:
     """Outcomes of ``count`` mutated files, by kind of file and mutation; every third one is a checkpoint."""
     rng = np.random.default_rng(seed)
     models, reader = originals(folder), _Reader(folder / "c")
-    found: Counter = Counter()
+    outcomes: Counter = Counter()
     slowest = 0.0
     for i in range(count):
         kind = KINDS[i % len(KINDS)]
@@ -182,10 +183,10 @@ def study(count: int, seed: int, folder: Path) -> Counter:
         started = time.perf_counter()
         outcome = reader.read(path) if checkpoint else read_model(path)
         slowest = max(slowest, time.perf_counter() - started)
-        found["checkpoint" if checkpoint else "model", kind, outcome] += 1
-    found["slowest, ms"] = int(1e3 * slowest)
-    found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return found
+        outcomes["checkpoint" if checkpoint else "model", kind, outcome] += 1
+    outcomes["slowest, ms"] = int(1e3 * slowest)
+    outcomes["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return outcomes
 
 
 if __name__ == "__main__":

@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from deepwell.errors import InputError
     from deepwell.fits.events import CsvLog, Event
     from deepwell.fits.fit import fit
-    from deepwell.fits.fitted import FittedModel
+    from deepwell.fits.fitted import FittedModel, load
     from deepwell.fits.interrupt import Interrupted
     from deepwell.fits.presets import PRESETS
     from deepwell.fits.settings import Settings
     from deepwell.predict.class_probabilities import ClassProbabilities
     from deepwell.predict.count_mixture import CountMixture
     from deepwell.predict.mixture import Mixture
-    from deepwell.store.model_file import load
     from deepwell.store.tensor_file import DeepwellFileError
 
 __version__ = "0.5.0"
@@ -42,7 +41,7 @@ _WHERE = {
     "Settings": "deepwell.fits.settings",
     "compare_depths": "deepwell.assess.depths",
     "fit": "deepwell.fits.fit",
-    "load": "deepwell.store.model_file",
+    "load": "deepwell.fits.fitted",
 }
 
 __all__ = [

@@ -59,7 +59,7 @@ RENAMED = {
     "deepwell.interfaces.containers": "deepwell.store.tensor_file",
     "deepwell.interfaces.demo": "deepwell.assess.demo",
     "deepwell.interfaces.estimators": "deepwell.doors.estimator",
-    "deepwell.interfaces.files": "deepwell.store.model_file",
+    "deepwell.interfaces.files": "deepwell.fits.fitted",
     "deepwell.interfaces.fitted": "deepwell.fits.fitted",
     "deepwell.interfaces.fitting": "deepwell.fits.fit",
     "deepwell.interfaces.grouping": "deepwell.fits.group",

@@ -20,7 +20,7 @@ def report(
     """Write one self-contained page on a fitted model: scores, calibration, convergence, what it learned."""
     from deepwell.assess.report import Held, write_report
     from deepwell.data.tables import read_table, split_target
-    from deepwell.store.model_file import load
+    from deepwell.fits.fitted import load
 
     with plain_errors(), on_device(device):
         check_output(out, force)

@@ -68,9 +68,9 @@ def fit(
     from deepwell.data.tables import read_table, split_target
     from deepwell.fits.events import CsvLog
     from deepwell.fits.fit import fit as fit_model
+    from deepwell.fits.fitted import load
     from deepwell.fits.interrupt import Interrupted
     from deepwell.store.checkpoint import has_checkpoint
-    from deepwell.store.model_file import load
 
     if deterministic:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_deterministic_ops=true".strip()
@@ -121,7 +121,7 @@ def predict(
     import pandas as pd
 
     from deepwell.data.tables import check_writable_kind, read_table, write_table
-    from deepwell.store.model_file import load
+    from deepwell.fits.fitted import load
 
     with plain_errors(), on_device(device):
         check_output(out, force)

@@ -69,12 +69,11 @@ def fit(
     if source is not None:
         settings, classes = with_shape_of(source, settings), classes if classes is not None else source.classes
     chosen = make_settings(preset, **settings)
+    held_out = None
     if calibration is not None:
-        kept_out = _kept_out(y, chosen, calibration, checked_seed(seed))
-        options: dict[str, Any] = {"preset": preset, "seed": seed, "init": init, "verbose": verbose}
-        options |= {"checkpoint": checkpoint, "every": every, "callbacks": callbacks, "look": look, **settings}
-        on_the_rest = fit(take_rows(X, ~kept_out), take_rows(y, ~kept_out), **options)
-        return on_the_rest.calibrated(take_rows(X, kept_out), take_rows(y, kept_out))
+        mask = _calibration_rows(y, chosen, classes, calibration, checked_seed(seed))
+        held_out = take_rows(X, mask), take_rows(y, mask)
+        X, y = take_rows(X, ~mask), take_rows(y, ~mask)
     if look is not None and (chosen.inference == "nuts" or chosen.dsvi_start):
         raise InputError("look cannot be had with inference='nuts' or with dsvi_start: no model can be made midway")
     started = time.perf_counter()
@@ -103,7 +102,7 @@ def fit(
         raise Interrupted(fitted, watch.caught)
     if fitted.troubles(WORTH_A_WARNING):
         warnings.warn(fitted.troubles(WORTH_A_WARNING), stacklevel=2)
-    return fitted
+    return fitted if held_out is None else fitted.calibrated(*held_out)
 
 
 def _looked_at(keeper: Keeper, look: Look, model_at: Callable[[Place, Any], FittedModel]) -> Keeper:
@@ -116,15 +115,18 @@ def _looked_at(keeper: Keeper, look: Look, model_at: Callable[[Place, Any], Fitt
     return keeper._replace(keep=keep)
 
 
-def _kept_out(y: Any, chosen: Settings, share: Any, seed: int) -> np.ndarray:
+def _calibration_rows(y: Any, chosen: Settings, classes: Sequence[Any] | None, share: Any, seed: int) -> np.ndarray:
     """Which rows calibrate, drawn at random."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
         raise InputError(f"calibration={share!r} must be a share of the rows, between 0 and 1")
-    values, _, classes = read_targets(y, chosen)
-    if classes is not None:
-        raise InputError("calibration is for intervals, and y is a class")
-    count = round(share * len(values))
-    if not 0 < count < len(values):
-        raise InputError(f"calibration={share!r} of {len(values)} rows leaves none for one of the two")
-    chosen_rows = np.random.default_rng([STREAM, seed, 1]).choice(len(values), count, replace=False)
-    return np.isin(np.arange(len(values)), chosen_rows)
+    targets = read_targets(y, chosen, classes)
+    if targets.classes is not None:
+        raise InputError(
+            f"calibration needs a numeric target, because it is for intervals; {targets.names[0]!r} is a class"
+        )
+    num_rows = len(targets.values)
+    count = round(share * num_rows)
+    if not 0 < count < num_rows:
+        raise InputError(f"calibration={share!r} of {num_rows} rows leaves no row to fit, or none to calibrate with")
+    drawn = np.random.default_rng([STREAM, seed, 1]).choice(num_rows, count, replace=False)
+    return np.isin(np.arange(num_rows), drawn)

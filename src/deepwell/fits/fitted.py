@@ -12,6 +12,7 @@ from deepwell.data.response import as_classes
 from deepwell.data.scaling import Scaling
 from deepwell.data.tables import align_columns, check_columns, is_frame, require_same_rows, to_matrix
 from deepwell.errors import InputError
+from deepwell.fits.presets import make_settings
 from deepwell.fits.settings import Settings
 from deepwell.inference.posterior import Posterior
 from deepwell.inference.registry import method_named
@@ -26,6 +27,7 @@ from deepwell.predict.mixture import Mixture
 from deepwell.predict.prediction import Prediction, prediction
 from deepwell.predict.relevance import Relevance, hidden_layers, relevance
 from deepwell.predict.slices import Slice, rows_along
+from deepwell.store.model_file import read_model, rejecting_damage, write_model
 
 FARTHEST = 1e15
 """Standardised inputs are cut here: farther ones would overflow float32, and all are equally far from the data."""
@@ -166,10 +168,11 @@ class FittedModel:
         return to_arviz(self, X, y)
 
     def save(self, path: str | Path) -> None:
-        """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle."""
-        from deepwell.store.model_file import save
+        """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle.
 
-        save(self, path)
+        Kernels, likelihoods and other classes from outside the package are named by their import paths.
+        """
+        write_model(Path(path), {**_by_field(self), "settings": _by_field(self.settings)})
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
@@ -217,3 +220,20 @@ class FittedModel:
 
     def _standardised(self, X: Any) -> np.ndarray:
         return np.clip(self.x_scaling.standardise(self.input_matrix(X)), -FARTHEST, FARTHEST)
+
+
+def load(path: str | Path, classes: Iterable[type] = ()) -> FittedModel:
+    """Read a model file; predictions equal those of the model that was saved.
+
+    A file never causes an import. Classes from outside the package that it names, such as a kernel of one's own, must
+    be imported already or be among ``classes``.
+    """
+    path = Path(path)
+    fields = read_model(path, classes)
+    with rejecting_damage(path):
+        settings = make_settings(**fields.pop("settings"))
+    return FittedModel(settings=settings, **fields)
+
+
+def _by_field(record: FittedModel | Settings) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}

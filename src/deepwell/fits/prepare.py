@@ -19,6 +19,7 @@ from deepwell.fits.settings import Settings
 from deepwell.fits.start import OwnModel, make_problem, own_model
 from deepwell.inference.driver import Result, Run
 from deepwell.store.checkpoint import column_digests
+from deepwell.store.modules import fingerprint
 
 STREAM = 0xDEE9
 """Sets the random numbers of a fit apart from those of a split with the same seed."""
@@ -111,7 +112,7 @@ def identity_of(X: Any, prepared: Prepared) -> dict[str, Any]:
         "rows": len(inputs),
         "columns": column_digests([*feature_names, *targets.names], np.hstack([inputs, targets.values])),
         "classes": [str(label) for label in targets.classes or ()],
-        "settings": dataclasses.asdict(prepared.settings),
+        "settings": {f.name: fingerprint(getattr(prepared.settings, f.name)) for f in dataclasses.fields(Settings)},
         "seed": prepared.known["seed"],
         "start": start.hexdigest()[:16],
         "precision": str(prepared.rows.X.dtype),

@@ -1,7 +1,7 @@
-"""Checkpoints: the whole state of a fit on disk, so that the same command goes on where the last one stopped.
+"""Checkpoints: the whole state of a fit on disk, so that the same call goes on where the last one stopped.
 
-A folder holds the newest checkpoint, the one before it, and a lock. A checkpoint is written to a temporary file,
-flushed to disk and renamed, by a thread of its own; a write that fails warns once and is tried again later.
+A folder holds the newest checkpoint, the one before it, and a lock. A thread of its own writes each checkpoint to a
+temporary file, flushes it to disk and renames it. A write that fails warns once and is tried again later.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from jaxtyping import PyTree
 from deepwell.errors import InputError
 from deepwell.inference.driver import Keeper, Place, Template, Valid
 from deepwell.store.locks import claimed
-from deepwell.store.tensor_file import DeepwellFileError, read_container, write_container
+from deepwell.store.tensor_file import DeepwellFileError, read_tensor_file, write_tensor_file
 
 KIND, FORMAT = "checkpoint", 1
 NEWEST, BEFORE, LOCK = "newest.checkpoint", "before.checkpoint", "lock"
@@ -31,7 +31,7 @@ EVERY = 60.0
 
 
 class Checkpoints:
-    """The checkpoints of one fit, known by ``identity``: everything that decides the result, in words."""
+    """The checkpoints of one fit. ``identity`` is everything that decides its result, as JSON."""
 
     def __init__(self, folder: Path, identity: dict[str, Any], every: float) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class Checkpoints:
                 leftover.unlink()
 
     def restore(self, valid: Valid, template: Template) -> tuple[Place, PyTree] | None:
-        """The newest checkpoint that can be read, or None if there is none; another fit's is refused."""
+        """The newest checkpoint that can be read, or None if there is none. One of another fit is an error."""
         for name in (NEWEST, BEFORE):
             path = self.folder / name
             if not path.exists():
@@ -56,17 +56,17 @@ class Checkpoints:
                 return place, _state(path, tensors, template(place.phase))
             except DeepwellFileError as error:
                 warnings.warn(f"{error}; going on from the checkpoint before it, or from the start", stacklevel=2)
-                with suppress(OSError):  # aside, or it would be kept in place of a good one
+                with suppress(OSError):  # out of the way, or it would become the checkpoint before the next one
                     path.replace(self.folder / f"unread.{name}")
         return None
 
     def _read(self, path: Path, valid: Valid) -> tuple[Place, dict[str, np.ndarray]]:
-        described, tensors = read_container(path, KIND, (FORMAT,))
-        self._require_same_fit(described.get("identity"), path)
+        description, tensors = read_tensor_file(path, KIND, (FORMAT,))
+        self._require_same_fit(description.get("identity"), path)
         try:
-            phase, done = int(described["phase"]), int(described["done"])
-            iterations = [int(i) for i in described["iterations"]]
-            seconds = float(described.get("seconds", 0.0))
+            phase, done = int(description["phase"]), int(description["done"])
+            iterations = [int(i) for i in description["iterations"]]
+            seconds = float(description.get("seconds", 0.0))
             place = Place(phase, done, list(zip(iterations, tensors["trace"], strict=True)), seconds)
             if not 0.0 <= seconds < float("inf"):
                 raise ValueError(f"it cannot have taken {seconds} seconds")
@@ -76,15 +76,15 @@ class Checkpoints:
             raise DeepwellFileError(f"{path} is damaged: {error!r:.300}") from error
         return place, tensors
 
-    def _require_same_fit(self, found: Any, path: Path) -> None:
-        if not isinstance(found, dict):
-            raise DeepwellFileError(f"{path} is damaged: it does not say whose checkpoint it is")
-        expected = json.loads(json.dumps(self.identity))
-        for name in {**expected, **found}:
-            value = expected.get(name)
-            if found.get(name) != value:
+    def _require_same_fit(self, identity: Any, path: Path) -> None:
+        if not isinstance(identity, dict):
+            raise DeepwellFileError(f"{path} is damaged: it does not say which fit it is of")
+        ours = json.loads(json.dumps(self.identity))
+        for name in {**ours, **identity}:
+            was, now = identity.get(name), ours.get(name)
+            if was != now:
                 raise InputError(
-                    f"the checkpoint in {self.folder} is of another fit: {_difference(name, found.get(name), value)}; "
+                    f"the checkpoint in {self.folder} is of another fit: {_difference(name, was, now)}; "
                     "use another folder, or delete this one to start again"
                 )
 
@@ -102,31 +102,31 @@ class Checkpoints:
         self._written, self._newest = time.monotonic(), (place.phase, place.done)
         tensors = {f"state.{i}": np.array(leaf) for i, leaf in enumerate(jax.tree.leaves(jax.device_get(state)))}
         tensors["trace"] = np.array([fit for _, fit in place.trace])
-        described = {
+        description = {
             "identity": self.identity,
             "phase": place.phase,
             "done": place.done,
             "iterations": [done for done, _ in place.trace],
             "seconds": place.seconds,
         }
-        self._writer = threading.Thread(target=self._write, args=(described, tensors))
+        self._writer = threading.Thread(target=self._write, args=(description, tensors))
         self._writer.start()
 
-    def _write(self, described: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+    def _write(self, description: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
         newest, before = self.folder / NEWEST, self.folder / BEFORE
         try:
-            write_container(newest, KIND, FORMAT, described, tensors, keep_old_as=before)
-        except Exception as error:  # whatever it is, the fit is worth more than its checkpoint
+            write_tensor_file(newest, KIND, FORMAT, description, tensors, keep_old_as=before)
+        except Exception as error:  # no failure to write a checkpoint may end the fit
             self._newest = (-1, -1)
             self._warn_once(error)
 
     def _warn_once(self, error: Exception) -> None:
         if not self._warned:
-            warnings.warn(f"no checkpoint: {error}; the fit goes on, and will try again", stacklevel=2)
+            warnings.warn(f"no checkpoint: {error}; the fit continues and will try again", stacklevel=2)
         self._warned = True
 
     def write_last(self, *newest: tuple[Place, PyTree]) -> None:
-        """Write where the fit has come to, if anywhere, and wait for the disk; no trouble here may hide another."""
+        """Write the newest state, if there is one, and wait for the disk; a failure warns and never raises."""
         try:
             for place, state in newest:
                 self.write(place, state)
@@ -135,7 +135,7 @@ class Checkpoints:
             self._warn_once(error)
 
     def wait(self) -> None:
-        """Until the last write is done."""
+        """Wait until the last write is done."""
         if self._writer is not None:
             self._writer.join()
 
@@ -143,26 +143,26 @@ class Checkpoints:
 def _state(path: Path, tensors: dict[str, np.ndarray], expected: PyTree) -> PyTree:
     """The tensors as a state of the expected structure, shapes and types."""
     leaves, structure = jax.tree.flatten(expected)
-    found = [tensors.get(f"state.{i}") for i in range(len(leaves))]
-    for array, leaf in zip(found, leaves, strict=True):
+    arrays = [tensors.get(f"state.{i}") for i in range(len(leaves))]
+    for array, leaf in zip(arrays, leaves, strict=True):
         if array is None or array.shape != leaf.shape or array.dtype != leaf.dtype:
             raise DeepwellFileError(f"{path} is damaged: its arrays are not those of this fit")
-    return jax.tree.unflatten(structure, [jnp.asarray(array) for array in found])
+    return jax.tree.unflatten(structure, [jnp.asarray(array) for array in arrays])
 
 
-def _difference(name: str, found: Any, now: Any) -> str:
+def _difference(name: str, was: Any, now: Any) -> str:
     """The part that differs, in words."""
-    if name == "columns" and isinstance(found, list) and all(isinstance(c, list) and len(c) == 2 for c in found):
-        old, new = [str(column[0]) for column in found], [column[0] for column in now]
+    if name == "columns" and isinstance(was, list) and all(isinstance(c, list) and len(c) == 2 for c in was):
+        old, new = [str(column[0]) for column in was], [column[0] for column in now]
         if old != new:
             return f"its columns were {', '.join(old)} and are now {', '.join(new)}"
-        return f"the values of column {next(b[0] for a, b in zip(found, now, strict=True) if a != b)!r} differ"
-    if isinstance(found, dict) and isinstance(now, dict):
-        part = next((key for key in {**found, **now} if found.get(key) != now.get(key)), "")
-        return _difference(part, found.get(part), now.get(part))
-    if isinstance(found, dict) or isinstance(now, dict):
+        return f"the values of column {next(b[0] for a, b in zip(was, now, strict=True) if a != b)!r} differ"
+    if isinstance(was, dict) and isinstance(now, dict):
+        part = next((key for key in {**was, **now} if was.get(key) != now.get(key)), "")
+        return _difference(part, was.get(part), now.get(part))
+    if isinstance(was or now, dict) and (was is None or now is None):
         return f"only one of the two has a {name}"
-    return f"{name} was {found!r:.200} and is now {now!r:.200}"
+    return f"{name} was {was!r:.200} and is now {now!r:.200}"
 
 
 def column_digests(names: list[str], matrix: np.ndarray) -> list[list[str]]:
@@ -176,7 +176,7 @@ def column_digests(names: list[str], matrix: np.ndarray) -> list[list[str]]:
 def checkpointing(
     folder: str | Path | None, identity: Callable[[], dict[str, Any]], every: float | None, stop: Callable[[], bool]
 ) -> Iterator[Keeper]:
-    """A keeper of the run: writes checkpoints to ``folder`` if there is one, and says when to stop."""
+    """What the driver calls between chunks: writes checkpoints to ``folder``, if there is one, and asks ``stop``."""
     if folder is None:
         yield Keeper(lambda valid, template: None, lambda place, state: None, stop)
         return
@@ -203,13 +203,13 @@ def checkpointing(
 
 
 def has_checkpoint(folder: Path | None) -> bool:
-    """Whether a fit has left something here to go on from."""
+    """Whether the folder holds a checkpoint to go on from."""
     return folder is not None and any((folder / name).exists() for name in (NEWEST, BEFORE))
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process a folder."""
+    """Lock the folder: one process uses it at a time."""
     with claimed(folder / LOCK) as mine:
         if not mine:
             raise InputError(f"another process is using the checkpoint folder {folder}")

@@ -1,36 +1,33 @@
-"""Locks between processes: the operating system's, so that a killed process leaves none behind."""
+"""Locks between processes: the operating system's, which a killed process cannot leave behind."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import lock_descriptor
+
 
 @contextmanager
 def claimed(path: Path, wait: bool = False) -> Iterator[bool]:
-    """Whether the file ``path`` could be locked for the time of the block; ``wait`` until it can.
+    """Whether the file ``path`` is locked for this block alone; ``wait`` until it is.
 
-    Where there are no such locks, or the folder cannot be written to, everyone gets it; a file that another user has
-    made can be locked all the same.
+    A file that another user made is locked through a read-only descriptor. Everyone gets the lock where there can be
+    none: in a folder that cannot be written to, and on a filesystem without locks.
     """
     try:
-        import fcntl
-
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except PermissionError:
-            handle = os.open(path, os.O_RDONLY)
-    except (ImportError, OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
         yield True
         return
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            mine = True
-        except BlockingIOError:
-            mine = False
-        except OSError:  # a filesystem without locks
+            mine = lock_descriptor(descriptor, blocking=wait)
+        except OSError:
             mine = True
         yield mine
     finally:
-        os.close(handle)
+        os.close(descriptor)

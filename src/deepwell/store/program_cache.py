@@ -1,17 +1,19 @@
 """Compiled programs are kept on disk between commands, so that a second fit of one shape starts at once.
 
-JAX does the work; here it is told where, before it is imported. A folder named by ``JAX_COMPILATION_CACHE_DIR`` is the
-user's own affair, and ``JAX_ENABLE_COMPILATION_CACHE=false`` turns all of it off.
+JAX keeps them; the command line tells it where and how much, before JAX is imported. A folder that the user names by
+``JAX_COMPILATION_CACHE_DIR`` is left alone, and ``JAX_ENABLE_COMPILATION_CACHE=false`` turns all of it off.
 """
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
-LARGEST = 2**30
-"""Bytes kept; beyond, what was used least recently goes."""
-WORTH_KEEPING = "0.1"
-"""Seconds of compilation."""
+from deepwell.store.locks import claimed
+
+DEFAULTS = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    "JAX_COMPILATION_CACHE_MAX_SIZE": str(2**30),
+}
+"""Programs that take a tenth of a second to compile, 1 GiB of them: those used longest ago go first."""
 
 
 def keep_programs() -> Path | None:
@@ -26,22 +28,20 @@ def keep_programs() -> Path | None:
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return None
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", WORTH_KEEPING)
-    forget_oldest(folder, LARGEST)
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    _delete_undated(folder)
     return folder
 
 
-def forget_oldest(folder: Path, largest: int) -> None:
-    """Delete files, those used longest ago first, until the rest holds at most ``largest`` bytes."""
-    with suppress(OSError):  # another process may be at it too
-        files = sorted(((path.stat(), path) for path in folder.iterdir()), key=lambda found: _last_used(found[0]))
-        excess = sum(status.st_size for status, _ in files) - largest
-        for status, path in files:
-            if excess <= 0:
-                break
-            path.unlink()
-            excess -= status.st_size
+def _delete_undated(folder: Path) -> None:
+    """Delete programs whose time of last use is not on file: JAX 0.10 adds no program to a folder that has one.
 
-
-def _last_used(status: os.stat_result) -> float:
-    return max(status.st_atime, status.st_mtime)
+    A process killed as it wrote a program leaves one, and so did versions of deepwell without JAX's limit. The lock is
+    JAX's own.
+    """
+    with claimed(folder / ".lockfile") as mine:
+        if mine:
+            for program in folder.glob("*-cache"):
+                if not program.with_name(f"{program.name.removesuffix('-cache')}-atime").exists():
+                    program.unlink(missing_ok=True)

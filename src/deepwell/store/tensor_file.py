@@ -1,7 +1,7 @@
-"""Files of numbers: one safetensors file with one JSON string in its metadata, and a digest over everything.
+"""Tensor files: one safetensors file with one JSON description in its metadata, and a digest over everything.
 
-Nothing in such a file is executed. Whatever is wrong with it ends in ``DeepwellFileError``, in memory and time
-proportional to the file's size.
+Nothing in such a file is executed. A malformed file is rejected with ``DeepwellFileError``, in memory and time
+proportional to its size.
 """
 
 import hashlib
@@ -24,24 +24,24 @@ class DeepwellFileError(ValueError):
     """A file that cannot be read or written."""
 
 
-def write_container(
+def write_tensor_file(
     path: Path,
     kind: str,
     version: int,
-    described: dict[str, Any],
+    description: dict[str, Any],
     tensors: Tensors,
     keep_old_as: Path | None = None,
 ) -> None:
     """Write atomically: a failure leaves whatever was at ``path`` as it was."""
     from safetensors.numpy import save as to_bytes
 
-    described = {"kind": kind, "format": version, **described}
+    description = {"kind": kind, "format": version, **description}
     tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    described["digest"] = digest(described, tensors)
-    write_atomically(path, to_bytes(tensors, {KEY: json.dumps(described)}), keep_old_as)
+    description["digest"] = digest(description, tensors)
+    write_atomically(path, to_bytes(tensors, {KEY: json.dumps(description)}), keep_old_as)
 
 
-def read_container(path: Path, kind: str, versions: tuple[int, ...]) -> tuple[dict[str, Any], Tensors]:
+def read_tensor_file(path: Path, kind: str, versions: tuple[int, ...]) -> tuple[dict[str, Any], Tensors]:
     """The description and the tensors of a whole, undamaged file of this kind."""
     from safetensors import SafetensorError, safe_open
 
@@ -53,35 +53,40 @@ def read_container(path: Path, kind: str, versions: tuple[int, ...]) -> tuple[di
             if len(text) > LARGEST_DESCRIPTION:
                 raise DeepwellFileError(f"{path} has a description of {len(text)} characters")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        described = dict(json.loads(text))
-        expected = described.pop("digest")
-        found_kind, version = described.get("kind", "model"), described["format"]
-        damaged = expected != digest(described, tensors)
+        description = dict(json.loads(text))
+        expected = description.pop("digest")
+        kind_in_file, version = description.get("kind", "model"), description["format"]
+        damaged = expected != digest(description, tensors)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, DeepwellFileError):
             raise
         raise DeepwellFileError(f"{path} is not a deepwell {kind} file: {error}") from error
-    if found_kind != kind:
-        raise DeepwellFileError(f"{path} is not a deepwell {kind} file: it calls itself {found_kind!r}")
+    if kind_in_file != kind:
+        raise DeepwellFileError(f"{path} is not a deepwell {kind} file: it calls itself {kind_in_file!r}")
     if version not in versions or isinstance(version, bool):
         known = " and ".join(map(str, versions))
-        raise DeepwellFileError(f"{path} has format {version!r}, and this version of deepwell reads {known}")
+        raise DeepwellFileError(f"{path} has format {version!r}; this version of deepwell reads {known}")
     if damaged:
         raise DeepwellFileError(f"{path} is damaged: its digest does not match its contents")
     for name, array in tensors.items():
-        if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        if not is_storable(array.dtype):
             raise DeepwellFileError(f"{path} is damaged: tensor {name} holds {array.dtype}")
-    return described, tensors
+    return description, tensors
 
 
-def digest(described: dict[str, Any], tensors: Tensors) -> str:
+def is_storable(dtype: Any) -> bool:
+    """Whether arrays of this type can be kept: integers and floating-point numbers of at most 64 bits."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "fiu" and dtype.itemsize <= 8
+
+
+def digest(description: dict[str, Any], tensors: Tensors) -> str:
     """SHA-256 over the description and all tensors with their names, types and shapes."""
-    found = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+    state = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
-        found.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+        state.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        state.update(array.tobytes())
+    return state.hexdigest()
 
 
 def write_atomically(path: Path, content: bytes, keep_old_as: Path | None = None) -> None:
