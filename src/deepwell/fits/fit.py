@@ -21,14 +21,14 @@ from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_o
 from deepwell.fits.presets import make_settings
 from deepwell.fits.progress import showing
 from deepwell.fits.settings import Settings
-from deepwell.fits.start import OwnModel, fitted_start, with_shape_of, with_shape_of_model
+from deepwell.fits.start import OwnModel, fitted_start, with_shape_of
 from deepwell.inference.driver import Hooks, Position, Result, Stopped, has_snapshots, run_one, snapshot
 from deepwell.store.checkpoint import checkpointing
 
 WORTH_A_WARNING = 0.01
 """Share of the iterations in which the jitter may grow without a word."""
 
-Look = Callable[[int, Callable[[], FittedModel]], None]
+Monitor = Callable[[int, Callable[[], FittedModel]], None]
 """(iterations done, a function that makes the model of a fit whose burn-in ended there)."""
 
 
@@ -45,28 +45,39 @@ def fit(
     every: float | None = None,
     verbose: bool = False,
     callbacks: Sequence[Callback] = (),
-    look: Look | None = None,
+    monitor: Monitor | None = None,
+    model: OwnModel | None = None,
+    look: Monitor | None = None,
     **settings: Any,
 ) -> FittedModel:
     """Fit a deep GP to inputs X (rows, columns) and targets y (rows,) or (rows, targets).
 
-    y is numbers, counts or, one column of them, classes, as ``likelihood`` says; ``classes`` are the labels in the
-    order wanted, if it is not the sorted one, or if some may be missing from y. ``settings`` replace those of the
-    preset (``deepwell.Settings`` lists them). The same seed gives the same result. ``init`` is a fitted model, or a
-    fitted estimator, whose units, hyperparameters and inducing outputs the fit starts from, whatever method found
-    them. Each of ``callbacks`` is called with a ``deepwell.Event`` after every chunk of iterations
-    (``deepwell.CsvLog`` is one); ``verbose`` shows a bar. ``look(iterations, model_now)`` is called between chunks too,
-    and ``model_now()`` makes the model that the fit would have ended with if its burn-in were over.
+    ``y`` holds numbers, counts or, in one column, classes, as ``likelihood`` says. ``classes`` lists the labels: give
+    it for another order than the sorted one, or if some labels may be missing from y. ``settings`` replace those of
+    the preset (``deepwell.Settings`` lists them). The same seed gives the same result.
 
-    ``calibration`` is a share of the rows to keep out of the fit, so that ``predict_interval(conformal=True)`` has
+    ``init`` is a fitted model or estimator. The fit starts from its units, hyperparameters and inducing outputs,
+    whatever method found them. ``model`` is a ``DeepGP`` of your own in standardised units, or a function that makes
+    one from the standardised inputs; it replaces ``depth``, ``width``, ``num_inducing``, ``kernel`` and ``likelihood``.
+
+    Each of ``callbacks`` is called with a ``deepwell.Event`` after every chunk of iterations; ``deepwell.CsvLog`` is
+    one. ``verbose`` shows a bar. ``monitor(iterations, model_now)`` is called between chunks too; ``model_now()`` makes
+    the model that the fit would have ended with if its burn-in were over.
+
+    ``calibration`` is a share of the rows to keep out of the fit. ``predict_interval(conformal=True)`` then has
     guaranteed coverage.
 
-    ``checkpoint`` is a folder: the state of the fit is written there every so many seconds (60), and the same call
-    goes on from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
+    ``checkpoint`` is a folder. The state of the fit is written there every so many seconds (60), and the same call
+    resumes from it. Ctrl-C and SIGTERM end the fit after the current chunk with ``deepwell.Interrupted``, which
     carries the model of the samples drawn so far, if there are any.
     """
-    source, callbacks = checked_start(init), checked_callbacks(callbacks)
+    if look is not None:
+        warnings.warn("fit(look=...) is now fit(monitor=...); the old name goes with version 0.7", FutureWarning, 2)
+        monitor = look
+    source, callbacks = fitted_start(init), checked_callbacks(callbacks)
     if source is not None:
+        if model is not None:
+            raise InputError("init= and model= are two starts: choose one")
         settings, classes = with_shape_of(source, settings), classes if classes is not None else source.classes
     chosen = make_settings(preset, **settings)
     held_out = None
@@ -74,10 +85,10 @@ def fit(
         mask = _calibration_rows(y, chosen, classes, calibration, checked_seed(seed))
         held_out = take_rows(X, mask), take_rows(y, mask)
         X, y = take_rows(X, ~mask), take_rows(y, ~mask)
-    if look is not None and (chosen.inference == "nuts" or chosen.dsvi_start):
-        raise InputError("look cannot be had with inference='nuts' or with dsvi_start: no model can be made midway")
     started = time.perf_counter()
-    prepared = prepare(X, y, chosen, checked_seed(seed), source, classes)
+    prepared = prepare(X, y, chosen, checked_seed(seed), source, classes, model)
+    if monitor is not None and not has_snapshots(prepared.run.phases):
+        raise InputError("monitor cannot be had with inference='nuts' or with dsvi_start: no model can be made midway")
 
     def fitted_by_now(result: Result) -> FittedModel:
         return fitted_model(prepared, result, preset, time.perf_counter() - started)
@@ -86,18 +97,17 @@ def fit(
     with watching() as watch:
         try:
             with (
-                checkpointing(checkpoint, identity, every, watch.stop) as keeper,
+                checkpointing(checkpoint, identity, every, watch.stop) as hooks,
                 showing(verbose) as bars,
                 explaining_memory(chosen, prepared.known["num_rows"]),
             ):
                 announce = announcing((*callbacks, *bars), prepared.log_unit)
-                problem = (prepared.key, prepared.problem, prepared.rows, prepared.config)
-                if look is not None:
-                    keeper = _looked_at(keeper, look, lambda *now: fitted_by_now(worth_now(*problem, *now)))
-                fitted = fitted_by_now(run(*problem, announce, keeper))
+                if monitor is not None:
+                    hooks = _monitored(hooks, monitor, lambda *now: fitted_by_now(snapshot(prepared.run, *now)))
+                fitted = fitted_by_now(run_one(prepared.run, announce, hooks))
         except Stopped as stopped:
-            model = None if stopped.result is None else fitted_by_now(stopped.result)
-            raise Interrupted(model, watch.caught or signal.SIGINT) from None
+            so_far = None if stopped.result is None else fitted_by_now(stopped.result)
+            raise Interrupted(so_far, watch.caught or signal.SIGINT) from None
     if watch.caught is not None:  # too late to stop, but not to be told
         raise Interrupted(fitted, watch.caught)
     if fitted.troubles(WORTH_A_WARNING):
@@ -105,14 +115,14 @@ def fit(
     return fitted if held_out is None else fitted.calibrated(*held_out)
 
 
-def _looked_at(keeper: Keeper, look: Look, model_at: Callable[[Place, Any], FittedModel]) -> Keeper:
-    """The keeper with a look at the fit before each checkpoint, so that one who goes on from it has missed none."""
+def _monitored(hooks: Hooks, monitor: Monitor, model_at: Callable[[Position, Any], FittedModel]) -> Hooks:
+    """The hooks with the monitor called before each checkpoint, so that a resumed fit has missed no call."""
 
-    def keep(place: Place, state: Any) -> None:
-        look(place.trace[-1][0], lambda: model_at(place, state))
-        keeper.keep(place, state)
+    def keep(position: Position, state: Any) -> None:
+        monitor(position.trace[-1][0], lambda: model_at(position, state))
+        hooks.keep(position, state)
 
-    return keeper._replace(keep=keep)
+    return hooks._replace(keep=keep)
 
 
 def _calibration_rows(y: Any, chosen: Settings, classes: Sequence[Any] | None, share: Any, seed: int) -> np.ndarray:

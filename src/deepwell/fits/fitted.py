@@ -17,7 +17,7 @@ from deepwell.fits.settings import Settings
 from deepwell.inference.posterior import Posterior
 from deepwell.inference.registry import method_named
 from deepwell.model.likelihoods import Marginal
-from deepwell.predict.blocks import marginals, functions, log_densities
+from deepwell.predict.blocks import functions, log_densities, marginals
 from deepwell.predict.calibration import Calibration, Reliability, calibration, reliability
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity

@@ -49,24 +49,24 @@ def fit_group(
     pairs = list(zip(tables, seeds, strict=True))
     several = pairs if len(pairs) > 1 else []  # one alone is made ready by ``fit``
     members = [prepare(*table, chosen, checked_seed(seed), None, classes) for table, seed in several]
-    shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), m.config) for m in members}
+    shapes = {(str(jax.tree.map(jnp.shape, (m.problem, m.rows))), m.run.config) for m in members}
     if len(shapes) != 1:
         options = {"preset": preset, "classes": classes, "verbose": verbose, "every": every, **settings}
         folders = [None if checkpoint is None else Path(checkpoint) / str(i) for i in range(len(pairs))]
         return [
             fit(*table, seed=seed, checkpoint=f, **options) for (table, seed), f in zip(pairs, folders, strict=True)
         ]
-    keys = jnp.stack([m.key for m in members])
-    problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.problem, m.rows) for m in members])
+    key, problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.key, m.problem, m.rows) for m in members])
+    together = members[0].run._replace(key=key, problem=problem, rows=rows)
     log_unit = float(np.mean([m.log_unit for m in members]))
     with watching() as watch:
         try:
             with (
-                checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as keeper,
+                checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as hooks,
                 showing(verbose) as bars,
                 explaining_memory(chosen, members[0].known["num_rows"], len(members)),
             ):
-                results = run_group(keys, problem, rows, members[0].config, announcing(bars, log_unit), keeper)
+                results = run_group(together, announcing(bars, log_unit), hooks)
         except Stopped:
             raise Interrupted(None, watch.caught or signal.SIGINT) from None
     if watch.caught is not None:

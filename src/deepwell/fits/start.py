@@ -90,7 +90,9 @@ def own_model(model: OwnModel, X: np.ndarray, num_targets: int) -> DeepGP:
         raise InputError(f"model= must be a DeepGP, or a function of the inputs that makes one, not {made!r:.100}")
     wanted = made.likelihood.num_latents(num_targets)
     if made.layers[-1].width != wanted:
-        raise InputError(f"the last layer of model= has width {made.layers[-1].width}, and the likelihood takes {wanted}")
+        raise InputError(
+            f"the last layer of model= has width {made.layers[-1].width}, and the likelihood takes {wanted}"
+        )
     try:
         first = made.layers[0]
         first.project(made.prepare().layers[0], jnp.asarray(X[:2], float))

@@ -80,9 +80,10 @@ def tuned_sampler(
     floor = jnp.minimum(iteration, config.shortest_window).astype(float)
 
     def one(keys: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
-        chain, gradient, fit = move(keys, tuned.chain, tuned.moments, density, config.dynamics, num_data)
-        adapted = sghmc.adapt(tuned.moments, gradient, floor)
-        return Tuned(chain, select(all_finite(adapted), adapted, tuned.moments)), fit
+        density_key, step_key = keys
+        chain, gradient, fit = move(density_key, step_key, tuned.chain, tuned.moments, density, dynamics, num_data)
+        adapted, _ = keep_finite(sghmc.adapt(tuned.moments, gradient, floor), tuned.moments)
+        return Tuned(chain, adapted), fit
 
     def step(key: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
         keys = jax.random.split(key, (config.num_chains, 2))

@@ -52,9 +52,12 @@ def make_rates(
     learning_rate: float | Sequence[float],
 ) -> Rates:
     """Rates from numbers or sequences of them; sampling goes on with the step size that burn-in ends with."""
-    steps = jnp.atleast_1d(jnp.asarray(step_size, float))
-    friction, learning_rate = (jnp.atleast_1d(jnp.asarray(rate, float)) for rate in (friction, learning_rate))
-    return Rates(steps, friction, steps[-1:], jnp.asarray([sampling_friction], float), learning_rate)
+
+    def knots(rate: float | Sequence[float]) -> Knots:
+        return jnp.atleast_1d(jnp.asarray(rate, float))
+
+    steps = knots(step_size)
+    return Rates(steps, knots(friction), steps[-1:], knots(sampling_friction), knots(learning_rate))
 
 
 def rate_at(knots: Knots, iteration: Int[Array, ""], iterations: int) -> Float[Array, ""]:

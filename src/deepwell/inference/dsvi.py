@@ -41,6 +41,7 @@ class State(NamedTuple):
 
 def unknowns(problem: Problem, vector: Flat) -> tuple[DeepGP, Belief]:
     """The free part of theta and q(v); where inducing inputs are fixed, those of the variance are too."""
+    assert problem.belief is not None
     theta, belief = Packing((problem.theta, problem.belief)).unpack(vector)
 
     def held(layer: Any, q: Any) -> Any:

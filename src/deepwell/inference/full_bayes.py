@@ -1,7 +1,7 @@
 """Everything unknown is sampled, as one vector, by the sampler that elsewhere moves v alone.
 
-``SGHMC_BAYES``: theta and inducing inputs together with v, under priors (Rossi, Heinonen, Bonilla, Shen, Filippone 2021,
-"Sparse Gaussian Processes Revisited"). ``BNN``: the weights and the noise of a Bayesian neural net.
+``SGHMC_BAYES``: theta and inducing inputs together with v, under priors (Rossi, Heinonen, Bonilla, Shen, Filippone
+2021, "Sparse Gaussian Processes Revisited"). ``BNN``: the weights and the noise of a Bayesian neural net.
 """
 
 from collections.abc import Callable

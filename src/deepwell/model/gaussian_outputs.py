@@ -6,7 +6,7 @@ inputs of its own for the variance it is the decoupled form, in the parameterisa
 """
 
 import dataclasses
-from typing import Annotated, final, NamedTuple
+from typing import Annotated, NamedTuple, final
 
 import equinox as eqx
 import jax

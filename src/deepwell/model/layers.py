@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, final, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import equinox as eqx
 import jax

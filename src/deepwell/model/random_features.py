@@ -59,4 +59,6 @@ def random_feature_layer(
     frequencies = rng.standard_normal((dimension, num_frequencies))
     if degrees is not None:
         frequencies *= math.sqrt(degrees) / np.sqrt(rng.chisquare(degrees, num_frequencies))
-    return RandomFeatureLayer(kernel, mean, jnp.asarray(frequencies, float), width, jitter)
+    return RandomFeatureLayer(
+        kernel=kernel, mean=mean, frequencies=jnp.asarray(frequencies, float), width=width, jitter=jitter
+    )

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from deepwell.errors import InputError
-from deepwell.inference.driver import Keeper, Place, Template, Valid
+from deepwell.inference.driver import NO_HOOKS, Hooks, IsChunkEnd, Position, StateLike
 from deepwell.store.locks import claimed
 from deepwell.store.tensor_file import DeepwellFileError, read_tensor_file, write_tensor_file
 
@@ -45,36 +45,36 @@ class Checkpoints:
             with suppress(OSError):
                 leftover.unlink()
 
-    def restore(self, valid: Valid, template: Template) -> tuple[Place, PyTree] | None:
+    def restore(self, is_end: IsChunkEnd, state_like: StateLike) -> tuple[Position, PyTree] | None:
         """The newest checkpoint that can be read, or None if there is none. One of another fit is an error."""
         for name in (NEWEST, BEFORE):
             path = self.folder / name
             if not path.exists():
                 continue
             try:
-                place, tensors = self._read(path, valid)
-                return place, _state(path, tensors, template(place.phase))
+                position, tensors = self._read(path, is_end)
+                return position, _state(path, tensors, state_like(position.phase))
             except DeepwellFileError as error:
                 warnings.warn(f"{error}; going on from the checkpoint before it, or from the start", stacklevel=2)
                 with suppress(OSError):  # out of the way, or it would become the checkpoint before the next one
                     path.replace(self.folder / f"unread.{name}")
         return None
 
-    def _read(self, path: Path, valid: Valid) -> tuple[Place, dict[str, np.ndarray]]:
+    def _read(self, path: Path, is_end: IsChunkEnd) -> tuple[Position, dict[str, np.ndarray]]:
         description, tensors = read_tensor_file(path, KIND, (FORMAT,))
         self._require_same_fit(description.get("identity"), path)
         try:
             phase, done = int(description["phase"]), int(description["done"])
             iterations = [int(i) for i in description["iterations"]]
             seconds = float(description.get("seconds", 0.0))
-            place = Place(phase, done, list(zip(iterations, tensors["trace"], strict=True)), seconds)
+            position = Position(phase, done, list(zip(iterations, tensors["trace"], strict=True)), seconds)
             if not 0.0 <= seconds < float("inf"):
                 raise ValueError(f"it cannot have taken {seconds} seconds")
-            if not valid(phase, done):
+            if not is_end(phase, done):
                 raise ValueError(f"there is no iteration {done} of phase {phase} to go on from")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DeepwellFileError(f"{path} is damaged: {error!r:.300}") from error
-        return place, tensors
+        return position, tensors
 
     def _require_same_fit(self, identity: Any, path: Path) -> None:
         if not isinstance(identity, dict):
@@ -88,26 +88,26 @@ class Checkpoints:
                     "use another folder, or delete this one to start again"
                 )
 
-    def keep(self, place: Place, state: PyTree) -> None:
+    def keep(self, position: Position, state: PyTree) -> None:
         """Write a checkpoint if it is time, without waiting for the disk."""
         busy = self._writer is not None and self._writer.is_alive()
         if not busy and time.monotonic() - self._written >= self.every:
-            self.write(place, state)
+            self.write(position, state)
 
-    def write(self, place: Place, state: PyTree) -> None:
+    def write(self, position: Position, state: PyTree) -> None:
         """Copy the state now and write it in another thread."""
         self.wait()
-        if (place.phase, place.done) == self._newest:
+        if (position.phase, position.done) == self._newest:
             return
-        self._written, self._newest = time.monotonic(), (place.phase, place.done)
+        self._written, self._newest = time.monotonic(), (position.phase, position.done)
         tensors = {f"state.{i}": np.array(leaf) for i, leaf in enumerate(jax.tree.leaves(jax.device_get(state)))}
-        tensors["trace"] = np.array([fit for _, fit in place.trace])
+        tensors["trace"] = np.array([fit for _, fit in position.trace])
         description = {
             "identity": self.identity,
-            "phase": place.phase,
-            "done": place.done,
-            "iterations": [done for done, _ in place.trace],
-            "seconds": place.seconds,
+            "phase": position.phase,
+            "done": position.done,
+            "iterations": [done for done, _ in position.trace],
+            "seconds": position.seconds,
         }
         self._writer = threading.Thread(target=self._write, args=(description, tensors))
         self._writer.start()
@@ -125,11 +125,11 @@ class Checkpoints:
             warnings.warn(f"no checkpoint: {error}; the fit continues and will try again", stacklevel=2)
         self._warned = True
 
-    def write_last(self, *newest: tuple[Place, PyTree]) -> None:
+    def write_last(self, *newest: tuple[Position, PyTree]) -> None:
         """Write the newest state, if there is one, and wait for the disk; a failure warns and never raises."""
         try:
-            for place, state in newest:
-                self.write(place, state)
+            for position, state in newest:
+                self.write(position, state)
             self.wait()
         except Exception as error:
             self._warn_once(error)
@@ -175,10 +175,10 @@ def column_digests(names: list[str], matrix: np.ndarray) -> list[list[str]]:
 @contextmanager
 def checkpointing(
     folder: str | Path | None, identity: Callable[[], dict[str, Any]], every: float | None, stop: Callable[[], bool]
-) -> Iterator[Keeper]:
+) -> Iterator[Hooks]:
     """What the driver calls between chunks: writes checkpoints to ``folder``, if there is one, and asks ``stop``."""
     if folder is None:
-        yield Keeper(lambda valid, template: None, lambda place, state: None, stop)
+        yield NO_HOOKS._replace(stop=stop)
         return
     seconds = EVERY if every is None else every
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
@@ -190,14 +190,14 @@ def checkpointing(
         raise InputError(f"cannot make the checkpoint folder {path}: {error.strerror}") from error
     with _locked(path):
         checkpoints = Checkpoints(path, identity(), seconds)
-        newest: list[tuple[Place, PyTree]] = []
+        newest: list[tuple[Position, PyTree]] = []
 
-        def keep(place: Place, state: PyTree) -> None:
-            newest[:] = [(place, state)]
-            checkpoints.keep(place, state)
+        def keep(position: Position, state: PyTree) -> None:
+            newest[:] = [(position, state)]
+            checkpoints.keep(position, state)
 
         try:
-            yield Keeper(checkpoints.restore, keep, stop)
+            yield Hooks(checkpoints.restore, keep, stop)
         finally:
             checkpoints.write_last(*newest)
 

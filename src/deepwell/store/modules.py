@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepwell.errors import InputError
-from deepwell.inference import posterior
-from deepwell.model import deep_gp, gaussian_outputs, kernels, layers, likelihoods, means, net
+from deepwell.inference import deep_gp_posteriors, net_posterior, posterior
+from deepwell.model import deep_gp, gaussian_outputs, kernels, layers, likelihoods, means, net, random_features
 from deepwell.store.tensor_file import DeepwellFileError, Tensors, digest, is_storable
 
 LARGEST_NUMBER = 2**31
@@ -29,14 +29,15 @@ LONGEST_PATH = 500
 """Characters of an import path."""
 
 BUILT_IN: dict[str, type[eqx.Module]] = {
-    "SharedTheta": posterior.SharedTheta,
-    "OwnTheta": posterior.OwnTheta,
-    "Variational": posterior.Variational,
-    "Networks": posterior.Networks,
+    "SharedTheta": deep_gp_posteriors.SharedTheta,
+    "OwnTheta": deep_gp_posteriors.OwnTheta,
+    "Variational": deep_gp_posteriors.Variational,
+    "Networks": net_posterior.Networks,
     "GaussianOutputs": gaussian_outputs.GaussianOutputs,
     "Net": net.Net,
     "DeepGP": deep_gp.DeepGP,
-    "Layer": layers.Layer,
+    "Layer": layers.InducingLayer,
+    "RandomFeatureLayer": random_features.RandomFeatureLayer,
     "Gaussian": likelihoods.Gaussian,
     "StudentT": likelihoods.StudentT,
     "HeteroscedasticGaussian": likelihoods.HeteroscedasticGaussian,
@@ -54,6 +55,7 @@ BUILT_IN: dict[str, type[eqx.Module]] = {
     "Matern32": kernels.Matern32,
     "Matern52": kernels.Matern52,
     "Linear": kernels.Linear,
+    "Constant": kernels.Constant,
     "Sum": kernels.Sum,
     "Product": kernels.Product,
 }

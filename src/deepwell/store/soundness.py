@@ -117,9 +117,9 @@ def _require_predictions(posterior: Posterior, inputs: int, targets: int, classe
     samples, latents = math.prod(posterior.draws), posterior.likelihoods()[0].num_latents(targets)
     if means.shape != (samples, 2, latents) or variances.shape not in ((samples, 2, 1), (samples, 2, latents)):
         raise ValueError(f"functions would have shape {means.shape}")
-    described = jax.eval_shape(lambda p, f: p.described(f), posterior, (means, variances))
+    marginals = jax.eval_shape(lambda p, f: p.marginals(f), posterior, (means, variances))
     shape = (samples, 2, targets if classes is None else len(classes))
-    if jax.tree.leaves(described)[0].shape[:3] != shape or isinstance(described, Probabilities) != (
+    if jax.tree.leaves(marginals)[0].shape[:3] != shape or isinstance(marginals, Probabilities) != (
         classes is not None
     ):
         raise ValueError("predictions would not have the shape of the target")

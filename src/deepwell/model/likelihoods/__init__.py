@@ -6,11 +6,11 @@ from deepwell.model.likelihoods.counts import Poisson, Rates
 from deepwell.model.likelihoods.numbers import Gaussian, HeteroscedasticGaussian, Normals, StudentT
 
 __all__ = [
-    "Marginal",
     "Gaussian",
     "HeteroscedasticGaussian",
     "Likelihood",
     "LogitBernoulli",
+    "Marginal",
     "Normals",
     "Poisson",
     "Probabilities",

@@ -1,12 +1,13 @@
 """A likelihood of counts 0, 1, 2, ..."""
 
-from typing import Annotated, final, NamedTuple
+from typing import Annotated, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deepwell.model.likelihoods.base import Likelihood
+from deepwell.model.parameters import CONSTANT
 from deepwell.numerics.quadrature import (
     LOG_TWO_PI,
     STEEPEST,
@@ -15,7 +16,6 @@ from deepwell.numerics.quadrature import (
     gaussian_log_density,
     hermite,
 )
-from deepwell.model.parameters import CONSTANT
 
 NODES, NEWTON_STEPS = 20, 6
 SERIES_FROM = 20.0

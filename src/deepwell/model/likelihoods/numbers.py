@@ -9,7 +9,7 @@ over that variance, not over f, stays accurate whatever the ratio of the two.
 """
 
 import abc
-from typing import Annotated, final, NamedTuple
+from typing import Annotated, NamedTuple, final
 
 import equinox as eqx
 import jax
