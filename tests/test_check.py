@@ -8,11 +8,11 @@ from jax.flatten_util import ravel_pytree
 from scipy import linalg, stats
 from typer.testing import CliRunner
 
-from deepwell.assess import agreement, check, exact_law, simulation
-from deepwell.assess.agreement import Agreement, compare_samplers, disagreement
-from deepwell.assess.check import Checked, Part, run_check
-from deepwell.assess.exact_law import DYNAMICS, Law, law, law_of_sampler, p_value, whiten
-from deepwell.assess.simulation import Calibration, calibration, depth_one, loose, simulate, statistics, tight
+from deepwell.assess.check import agreement, exact_law, run, simulation
+from deepwell.assess.check.agreement import Agreement, compare_samplers, disagreement
+from deepwell.assess.check.run import CheckResult, Part, run_check
+from deepwell.assess.check.exact_law import DYNAMICS, Law, law, law_of_sampler, p_value, whiten
+from deepwell.assess.check.simulation import RankHistogram, depth_one, loose, rank_histogram, simulate, statistics, tight
 from deepwell.assess.small_problems import Quadratic, features_and_variance, quadratic, rows_of
 from deepwell.cli.main import app
 from deepwell.errors import InputError
@@ -101,18 +101,18 @@ def test_statistics_at_depth_one_are_those_of_the_closed_form():
 
 
 def uniform_ranks(count=1024, seed=0):
-    return Calibration(np.random.default_rng(seed).integers(0, simulation.DRAWS + 1, (count, 5)))
+    return RankHistogram(np.random.default_rng(seed).integers(0, simulation.DRAWS + 1, (count, 5)))
 
 
 def too_sure(count=1024):
     """Ranks of a standard normal truth among draws whose standard deviation is 0.8."""
     rng = np.random.default_rng(0)
     draws = 0.8 * rng.standard_normal((count, simulation.DRAWS, 5))
-    return Calibration(np.sum(draws < rng.standard_normal((count, 1, 5)), 1))
+    return RankHistogram(np.sum(draws < rng.standard_normal((count, 1, 5)), 1))
 
 
 def test_uniform_ranks_pass_and_those_of_draws_too_sure_are_caught():
-    every = Calibration(np.tile(np.arange(simulation.DRAWS + 1)[:, None], (1, 5)))
+    every = RankHistogram(np.tile(np.arange(simulation.DRAWS + 1)[:, None], (1, 5)))
     assert every.p == 1.0
     assert every.outermost == 0.25
     np.testing.assert_array_equal(every.counts, 4)
@@ -124,8 +124,8 @@ def test_uniform_ranks_pass_and_those_of_draws_too_sure_are_caught():
 
 
 def test_the_sampler_is_calibrated_at_depth_one_and_ten_percent_more_noise_is_caught():
-    assert calibration(depth_one(), 0, 1024).p > simulation.FLOOR
-    assert calibration(depth_one(), 0, 1024, simulation.TWIN).p < simulation.FLOOR
+    assert rank_histogram(depth_one(), 0, 1024).p > simulation.FLOOR
+    assert rank_histogram(depth_one(), 0, 1024, simulation.TWIN).p < simulation.FLOOR
 
 
 def test_the_sampler_is_calibrated_at_depth_two_where_nothing_is_bounded():
@@ -133,18 +133,18 @@ def test_the_sampler_is_calibrated_at_depth_two_where_nothing_is_bounded():
         hidden = tight().model
         _, variance = features_and_variance(hidden, simulation.X)
     assert np.max(variance) < 1e-5
-    assert calibration(tight(), 0, 128).p > simulation.FLOOR
+    assert rank_histogram(tight(), 0, 128).p > simulation.FLOOR
 
 
 def test_a_loose_bound_is_not_calibrated():
-    found = calibration(loose(1), 0, 128)
+    found = rank_histogram(loose(1), 0, 128)
     assert found.p < simulation.FLOOR
     assert found.outermost > 0.35
 
 
 @pytest.mark.slow
 def test_inner_samples_bring_calibration_back():
-    one, sixteen = (calibration(loose(k), 0, 512) for k in (1, 16))
+    one, sixteen = (rank_histogram(loose(k), 0, 512) for k in (1, 16))
     print("outermost quarter of the ranks, inner_samples 1 and 16:", one.outermost, sixteen.outermost)
     assert one.p < simulation.FLOOR
     assert one.outermost > 0.38
@@ -164,8 +164,8 @@ def test_disagreement_is_the_largest_of_its_parts_in_standard_deviations():
 def test_sghmc_agrees_with_nuts_and_another_noise_variance_is_caught():
     pytest.importorskip("blackjax")
     found = compare_samplers()
-    assert found.off < agreement.TOLERANCE
-    assert found.off_twin > agreement.TOLERANCE
+    assert found.gap < agreement.TOLERANCE
+    assert found.twin_gap > agreement.TOLERANCE
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def quick_parts(monkeypatch):
     states, functions = rng.standard_normal((4096, 16)), rng.standard_normal((4000, 9))
     monkeypatch.setattr(exact_law, "law_of_sampler", lambda *_: Law(states, np.sqrt(1.1) * states))
     fake = lambda case, seed, count, error=1.0: uniform_ranks() if error == 1.0 else too_sure()  # noqa: E731
-    monkeypatch.setattr(check, "calibration", fake)
+    monkeypatch.setattr(run, "rank_histogram", fake)
     monkeypatch.setattr(agreement, "can_be_tested", lambda: True)
     monkeypatch.setattr(agreement, "compare_samplers", lambda seed: Agreement(functions, 2 * functions, functions))
 
@@ -201,24 +201,24 @@ def test_a_wrong_part_a_twin_not_caught_and_a_missing_library_have_their_verdict
     missing = run_check(tmp_path)
     assert missing.passed
     assert missing.parts[-1].verdict == "skipped"
-    assert "blackjax" in missing.parts[-1].words
-    monkeypatch.setattr(check, "calibration", lambda *_: too_sure())
+    assert "blackjax" in missing.parts[-1].summary
+    monkeypatch.setattr(run, "rank_histogram", lambda *_: too_sure())
     wrong = run_check(None)
     assert [part.verdict for part in wrong.parts[2:6]] == ["failed", "failed", "reported", "reported"]
     assert wrong.verdict == "failed: calibration, depth 1; calibration, depth 2, Z_1 = X"
-    monkeypatch.setattr(check, "calibration", lambda *_: uniform_ranks())
+    monkeypatch.setattr(run, "rank_histogram", lambda *_: uniform_ranks())
     blind = run_check(None).parts[2]
     assert blind.verdict == "failed"
-    assert "not caught" in blind.words
+    assert "not caught" in blind.summary
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("passed", 0), ("failed", 1)])
 def test_the_command_ends_with_one_if_a_part_failed(monkeypatch, tmp_path, verdict, code):
     def fake(folder, seed, thorough, progress):
         assert (folder, seed, thorough, str(jnp.zeros(()).dtype)) == (tmp_path, 3, False, "float64")
-        return Checked("here", [Part("law", verdict, "p = 0.5", 1.0)])
+        return CheckResult("here", [Part("law", verdict, "p = 0.5", 1.0)])
 
-    monkeypatch.setattr(check, "run_check", fake)
+    monkeypatch.setattr(run, "run_check", fake)
     result = CliRunner().invoke(app, ["check", "--out", str(tmp_path), "--seed", "3", "--double"])
     assert result.exit_code == code
     assert "check.png" in result.output
@@ -240,7 +240,7 @@ def test_an_error_in_the_sampler_itself_is_found():
     found = law_of_sampler("predictive")
     assert found.p < exact_law.FLOOR
     assert found.p_twin < exact_law.FLOOR
-    assert calibration(depth_one(), 0, check.DEPTH_ONE).p < simulation.FLOOR
+    assert rank_histogram(depth_one(), 0, run.DEPTH_ONE).p < simulation.FLOOR
 
 
 @pytest.mark.slow

@@ -157,9 +157,9 @@ def test_bad_labels_are_named():
         deepwell.fit(X, ["a", "b", "a", "c"], likelihood="bernoulli")
     with pytest.raises(InputError, match="no gradient for bnn"):
         deepwell.fit(X, ["a", "b", "a", "c"], likelihood="robust-max", inference="bnn")
-    with pytest.raises(InputError, match="is no classification"):
+    with pytest.raises(InputError, match="is not for classification"):
         DeepGPClassifier(likelihood="gaussian").fit(X, ["a", "b", "a", "c"])
-    with pytest.raises(InputError, match="is no regression"):
+    with pytest.raises(InputError, match="is not for regression"):
         deepwell.DeepGPRegressor(likelihood="softmax").fit(X, [1.0, 2.0, 3.0, 4.0])
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import deepwell
-from deepwell.assess.agreement import GRID, disagreement, function_values, wave
+from deepwell.assess.check.agreement import GRID, disagreement, function_values, wave
 from deepwell.assess.small_problems import features_and_variance, quadratic
 from deepwell.model.priors import Priors
 

@@ -1,3 +1,5 @@
+import dataclasses
+import inspect
 import pickle
 
 import numpy as np
@@ -10,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from deepwell import DeepGPRegressor
+from deepwell import DeepGPClassifier, DeepGPRegressor, Settings
+from deepwell.doors.estimator import NOT_SETTINGS
 
 TINY = {"preset": "quick", "burn_in": 60, "n_samples": 6, "spacing": 2, "n_inducing": 8, "random_state": 0}
 
@@ -46,6 +49,21 @@ def test_several_targets(data):
     regressor = DeepGPRegressor(**TINY).fit(X, np.column_stack([y, 10 - y]))
     assert regressor.predict(X).shape == (60, 2)
     assert regressor.sample_y(X, n_samples=3).shape == (60, 2, 3)
+
+
+@pytest.mark.parametrize("estimator", [DeepGPRegressor, DeepGPClassifier])
+def test_every_setting_is_a_parameter(estimator):
+    """``n_`` here is ``num_`` there; what is no setting is listed."""
+    parameters = set(inspect.signature(estimator).parameters) - set(NOT_SETTINGS)
+    assert parameters == {field.name.replace("num_", "n_") for field in dataclasses.fields(Settings)}
+    assert set(estimator().get_params()) == parameters | set(NOT_SETTINGS)
+
+
+def test_settings_that_estimators_lacked_reach_the_fit(data):
+    given = {"shortest_window": 5, "hidden_variance": 0.02, "output_variance": 0.9, "noise_variance": 0.03,
+             "e_steps": 7, "e_samples": 3, "m_steps": 9, "jitter": 1e-4}  # fmt: skip
+    settings = DeepGPRegressor(**TINY, **given).fit(*data).model_.settings
+    assert {name: getattr(settings, name) for name in given} == given
 
 
 def test_parameters_reach_the_fit_and_clones_agree(data):

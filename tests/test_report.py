@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import deepwell
 from deepwell import InputError
 from deepwell.assess import baselines
-from deepwell.assess.report import Held, write_report
+from deepwell.assess.report import HeldOut, write_report
 from deepwell.cli.main import app
 from deepwell.doors import plots
 
@@ -173,7 +173,7 @@ def page_of(path):
 def report(model, table, tmp_path_factory):
     X, y = table
     path = tmp_path_factory.mktemp("report") / "r.html"
-    write_report(model, path, Held(X[200:], y[200:], (X[:200].to_numpy(), y[:200])), "m.deepwell")
+    write_report(model, path, HeldOut(X[200:], y[200:], (X[:200].to_numpy(), y[:200])), "m.deepwell")
     return path
 
 
@@ -198,8 +198,9 @@ def test_a_browser_catches_what_is_wrong_with_a_page(report, tmp_path):
 
 def test_a_report_with_held_out_rows_and_baselines(report):
     text = page_of(report)
-    for heading in ("Scores on rows not seen", "Can the error bars be trusted", "Did it converge", "What matters",
-                    "Along one input", "Hidden layers", "Settings and versions", "Load it and predict"):  # fmt: skip
+    for heading in ("Scores on held-out rows", "Can the error bars be trusted", "Did it converge", "Which inputs matter",
+                    "Predictions along one input", "Hidden layers", "Settings and versions",
+                    "Load the model and predict"):  # fmt: skip
         assert heading in text
     for baseline in ("mean", "ridge regression", "random forest", "one-layer GP"):
         assert baseline in text
@@ -212,7 +213,7 @@ def test_reports_of_classes_and_of_a_model_alone(tmp_path):
     X = pd.DataFrame(rng.standard_normal((80, 2)), columns=["a<b", "c"])
     kind = np.where(X["a<b"] > 0, "up & away", "down")
     fitted = deepwell.fit(X[:60], kind[:60], **{**QUICK, "burn_in": 100})
-    write_report(fitted, tmp_path / "r.html", Held(X[60:], kind[60:]))
+    write_report(fitted, tmp_path / "r.html", HeldOut(X[60:], kind[60:]))
     text = page_of(tmp_path / "r.html")
     assert "calibration error" in text
     assert "up &amp; away" in text
@@ -231,7 +232,7 @@ def test_the_command_line_writes_reports(tmp_path, table):
                               *options])  # fmt: skip
     assert result.exit_code == 0, result.output
     assert deepwell.load(model).num_rows == 208
-    assert "52 kept out" in page_of(report)
+    assert "52 held out" in page_of(report)
     alone = tmp_path / "alone.html"
     assert RUN.invoke(app, ["report", model, "--out", str(alone)]).exit_code == 0
     page_of(alone)

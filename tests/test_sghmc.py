@@ -7,7 +7,7 @@ import pytest
 from problems import CONFIG, flat_density
 from scipy import stats
 
-from deepwell.assess.exact_law import (
+from deepwell.assess.check.exact_law import (
     CHAINS,
     DYNAMICS,
     FLOOR,

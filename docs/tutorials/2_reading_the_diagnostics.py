@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import deepwell
-from deepwell.assess.report import Held, write_report
+from deepwell.assess.report import HeldOut, write_report
 from deepwell.doors import plots
 
 rng = np.random.default_rng(0)
@@ -72,7 +72,7 @@ plots.slice_bands(axes, model.slice_along(X, "height"))
 # ## All of it on one page
 
 # %%
-write_report(model, "report.html", Held(X[test], y[test].to_numpy()))
+write_report(model, "report.html", HeldOut(X[test], y[test].to_numpy()))
 
 # %% [markdown]
 # Next: [how deep?](3_choosing_depth.py)

@@ -1,4 +1,4 @@
-"""The demonstration: a table that ships with scikit-learn, and a step no stationary GP can follow."""
+"""``deepwell demo``: a table that ships with scikit-learn, and a step that no stationary GP can follow."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from deepwell.assess.baselines import ridge
-from deepwell.assess.report import Held, write_report
+from deepwell.assess.report import HeldOut, write_report
 from deepwell.data.splits import split_rows
 from deepwell.doors import plots
 from deepwell.errors import InputError
@@ -18,7 +18,7 @@ STEP: dict[str, Any] = {"depth": 2, "num_inducing": 20, "burn_in": 3_000, "num_s
 
 
 def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
-    """Fit, score, draw ``deepwell.png`` and write ``report.html`` in ``folder``; returns the scores by model."""
+    """Fit and score, write ``deepwell.png``, ``report.html`` and the model to ``folder``; return the scores by model."""
     from sklearn.datasets import load_diabetes
 
     try:
@@ -31,7 +31,7 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
     y = progression.to_numpy()
     model = fit(X.iloc[train], progression.iloc[train], verbose=verbose, **DIABETES)
     prediction = model.predict_dist(X.iloc[test])
-    result = {
+    table_scores = {
         "deep GP, depth 2": scores(prediction, y[test]),
         "ridge regression": scores(ridge(X.to_numpy()[train], y[train])(X.to_numpy()[test]), y[test]),
     }
@@ -40,9 +40,9 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
     by_depth = {depth: fit(x[:, None], noisy, verbose=verbose, **{**STEP, "depth": depth}) for depth in (1, 2)}
     _draw(folder / "deepwell.png", x, noisy, by_depth, prediction, y[test])
     model.save(folder / "diabetes.deepwell")
-    held = Held(X.iloc[test], y[test], (X.to_numpy()[train], y[train]))
-    write_report(model, folder / "report.html", held, "diabetes.deepwell")
-    return result
+    held_out = HeldOut(X.iloc[test], y[test], (X.to_numpy()[train], y[train]))
+    write_report(model, folder / "report.html", held_out, "diabetes.deepwell")
+    return table_scores
 
 
 def step_data(seed: int = 0, rows: int = 100) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""``deepwell report``: everything known of a fitted model on one page."""
+"""``deepwell report``: what is known about a fitted model, on one page."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from deepwell.assess.baselines import baseline_scores
-from deepwell.assess.page import code, page, panels, paragraph, picture, table
+from deepwell.assess.page import Picture, picture, render
 from deepwell.doors import plots
+from deepwell.errors import require
 from deepwell.fits.fitted import FittedModel
 from deepwell.inference.posterior import Networks, OwnTheta, Variational
 from deepwell.predict.calibration import Calibration
@@ -26,41 +26,70 @@ MOST_COLUMNS = 40
 SLICES = 4
 PROBES = 200
 
+Rows = dict[str, dict[str, Any]]
+"""A table: the cells of each row by column."""
 
-class Held(NamedTuple):
-    """Rows kept out of the fit, and the rows of the fit if baselines are wanted."""
+
+class HeldOut(NamedTuple):
+    """Rows that the fit has not seen, and the rows of the fit if simple models are to be compared."""
 
     X: Any
     y: np.ndarray
     training: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def write_report(model: FittedModel, path: str | Path, held: Held | None = None, name: str = "model") -> None:
-    """Write the page; without held-out rows it holds what the model alone can tell."""
-    target = ", ".join(model.target_names)
-    write_atomically(Path(path), page(f"{target}: a deepwell report", sections(model, held, name)).encode())
+class Judgement(NamedTuple):
+    """The model on held-out rows."""
+
+    num_rows: int
+    scores: Rows
+    confusion: Rows
+    """Counts of classes, observed and predicted; empty for numbers."""
+    predictions: list[Picture]
+    """Of numbers, against what was observed."""
+    verdict: str
+    calibration: list[Picture]
 
 
-def sections(model: FittedModel, held: Held | None, name: str) -> list[tuple[str, str]]:
-    """Headings and their HTML."""
-    X = _probes(model) if held is None else model.input_matrix(held.X)[:MOST_ROWS]
-    found = [("Data", _data(model, held))]
-    if held is not None:
-        found.append(("Scores on rows not seen in the fit", _scores(model, held)))
-        found.append(("Can the error bars be trusted?", _calibration(model, held)))
-    found.append(("Did it converge?", _convergence(model, X)))
+class Convergence(NamedTuple):
+    """Whether the fit has converged."""
+
+    verdict: str
+    numerical_problems: str
+    pictures: list[Picture]
+
+
+def require_packages() -> None:
+    """Refuse early, before a long fit, where a report could not be written."""
+    for package in ("jinja2", "matplotlib", "sklearn"):
+        require(package, "a report")
+
+
+def write_report(model: FittedModel, path: str | Path, held_out: HeldOut | None = None, name: str = "model") -> None:
+    """Write the page. ``name`` is the model's file; without held-out rows there are no scores and no calibration."""
+    require_packages()
+    write_atomically(Path(path), render("report.html.jinja", **contents(model, held_out, name)).encode())
+
+
+def contents(model: FittedModel, held_out: HeldOut | None, file_name: str) -> dict[str, Any]:
+    """What the template shows."""
+    X = probe_rows(model) if held_out is None else model.input_matrix(held_out.X)[:MOST_ROWS]
     relevance = model.relevance(X)
-    found.append(("What matters", _relevance(model, relevance)))
-    found.append(("Along one input", _slices(model, X, relevance)))
-    hidden = _hidden(model, X, relevance)
-    if hidden:
-        found.append(("Hidden layers", hidden))
-    found.append(("Settings and versions", _settings(model)))
-    found.append(("Load it and predict", _usage(name)))
-    return found
+    return {
+        "title": f"{', '.join(model.target_names)}: a deepwell report",
+        "model": model,
+        "inputs": input_scales(model),
+        "held_out": None if held_out is None else judge(model, held_out),
+        "convergence": convergence(model, X),
+        "relevance": relevance_picture(model, relevance),
+        "slices": slices(model, X, relevance),
+        "hidden_layers": hidden_layers(model, X[:MOST_DOTS], relevance),
+        "settings": settings(model),
+        "file_name": file_name,
+    }
 
 
-def _probes(model: FittedModel) -> np.ndarray:
+def probe_rows(model: FittedModel) -> np.ndarray:
     """Inputs to look at when no table is given: the first layer's inducing inputs, or random ones for a net."""
     posterior: Any = model.posterior
     if isinstance(posterior, Networks):
@@ -71,143 +100,133 @@ def _probes(model: FittedModel) -> np.ndarray:
     return model.x_scaling.restore(inputs)
 
 
-def _data(model: FittedModel, held: Held | None) -> str:
-    kind = "a class" if model.classes is not None else f"{model.settings.likelihood} noise"
-    rows = f"{model.num_rows:,} rows in the fit" + (f", {len(held.y):,} kept out" if held is not None else "")
-    said = f"{rows}; {len(model.feature_names)} inputs; target {', '.join(model.target_names)} ({kind})."
-    columns = zip(model.feature_names, model.x_scaling.offset, model.x_scaling.scale, strict=True)
-    rows_of = {name: {"mean": float(offset), "standard deviation": float(scale)} for name, offset, scale in columns}
-    shown = dict(list(rows_of.items())[:MOST_COLUMNS])
-    more = f"and {len(rows_of) - len(shown)} more inputs" if len(rows_of) > len(shown) else ""
-    return paragraph(said) + table(shown, "input") + (paragraph(more) if more else "")
+def input_scales(model: FittedModel) -> Rows:
+    """The scaling of the first inputs."""
+    columns = list(zip(model.feature_names, model.x_scaling.offset, model.x_scaling.scale, strict=True))
+    return {
+        name: {"mean": float(offset), "standard deviation": float(scale)}
+        for name, offset, scale in columns[:MOST_COLUMNS]
+    }
 
 
-def _scores(model: FittedModel, held: Held) -> str:
-    rows = {f"deep GP, depth {model.settings.depth}": scores(model.predict_dist(held.X), held.y)}
-    if held.training is not None and len(model.target_names) == 1:
-        X, y = held.training
-        rows |= baseline_scores(X, y, model.input_matrix(held.X), held.y, str(model.settings.likelihood), model.seed)
-    explained = (
-        "Log-likelihood and accuracy (share of right answers): higher is better. Brier score and calibration error: "
-        "lower is better."
-        if model.classes is not None
-        else "Log-likelihood: higher is better. RMSE and CRPS: lower is better, in the units of the target. "
-        "Coverage: share of rows inside their 95 % interval."
+def judge(model: FittedModel, held_out: HeldOut) -> Judgement:
+    """Scores, predictions and calibration on held-out rows."""
+    from deepwell.assess.baselines import baseline_scores
+
+    prediction = model.predict_dist(held_out.X)
+    table = {f"deep GP, depth {model.settings.depth}": scores(prediction, held_out.y)}
+    if held_out.training is not None and len(model.target_names) == 1:
+        inputs, likelihood = model.input_matrix(held_out.X), str(model.settings.likelihood)
+        table |= baseline_scores(*held_out.training, inputs, held_out.y, likelihood, model.seed)
+    is_class = isinstance(prediction, ClassProbabilities)
+    return Judgement(
+        len(held_out.y),
+        table,
+        confusion(prediction, held_out.y) if isinstance(prediction, ClassProbabilities) else {},
+        [] if is_class else [predictions_picture(model, held_out)],
+        *calibration(model, held_out),
     )
-    return table(rows, "model") + paragraph(explained) + _answers(model, held)
 
 
-def _answers(model: FittedModel, held: Held) -> str:
-    """Predictions against what was observed."""
-    X, y = held.X[:MOST_ROWS], held.y[:MOST_ROWS]
-    found = model.predict_dist(X)
-    if isinstance(found, ClassProbabilities):
-        return table(_confusion(found, y), "observed \\ predicted")
-    figure, axes = _figure(height=3.8)
-    if model.single_target or len(model.target_names) == 1:
-        plots.predicted_against_observed(axes, found, y, model.target_names[0])
-    else:
-        for i, name in enumerate(model.target_names):
-            axes.plot(y[:, i], found.mean[:, i], ".", label=name)
-        axes.set_xlabel("observed")
-        axes.set_ylabel("predicted")
-        axes.legend(frameon=False)
-    return panels(picture(figure, "answers", "predicted against observed values"))
-
-
-def _confusion(found: ClassProbabilities, y: np.ndarray) -> dict[str, dict[str, Any]]:
-    labels = found.classes.tolist()
+def confusion(prediction: ClassProbabilities, y: np.ndarray) -> Rows:
+    """How often each class was predicted for each class."""
+    labels = prediction.classes.tolist()
     counts = np.zeros((len(labels), len(labels)), int)
-    np.add.at(counts, (found.codes(y), np.argmax(found.probabilities, -1)), 1)
+    np.add.at(counts, (prediction.codes(y), np.argmax(prediction.probabilities, -1)), 1)
     return {str(a): {str(b): int(counts[i, j]) for j, b in enumerate(labels)} for i, a in enumerate(labels)}
 
 
-def _calibration(model: FittedModel, held: Held) -> str:
-    found = model.calibration(held.X, held.y)
-    if isinstance(found, Calibration):
-        drawn = [
-            _drawn("pit", "where observations fell in their predictions", plots.pit_histogram, found),
-            _drawn("coverage", "coverage of intervals", plots.coverage_curve, found),
-        ]
-        said = f"{found}. Mean width of the 90 % intervals: {found.sharpness:.4g}."
+def predictions_picture(model: FittedModel, held_out: HeldOut) -> Picture:
+    """Predictions against what was observed."""
+    y = held_out.y[:MOST_ROWS]
+    prediction: Any = model.predict_dist(held_out.X[:MOST_ROWS])
+    figure, axes = new_figure(height=3.8)
+    if len(model.target_names) == 1:
+        plots.predicted_against_observed(axes, prediction, y, model.target_names[0])
     else:
-        drawn = [_drawn("reliability", "share of right answers against confidence", plots.reliability, found)]
-        said = "Dots on the diagonal: probabilities mean what they say. Above it: too modest. Below it: too sure."
-    return paragraph(said, verdict=True) + panels(*drawn)
+        for i, name in enumerate(model.target_names):
+            axes.plot(y[:, i], prediction.mean[:, i], ".", label=name)
+        axes.set_xlabel("observed")
+        axes.set_ylabel("predicted")
+        axes.legend(frameon=False)
+    return picture(figure, "answers", "predicted against observed values")
 
 
-def _convergence(model: FittedModel, X: np.ndarray) -> str:
-    drawn = [_drawn("trace", "log-likelihood over the iterations of the fit", plots.trace, model.trace)]
-    said = f"{model.settings.inference} has no chains: look whether the curve is flat."
-    if not isinstance(model.posterior, Variational):
-        said = str(model.diagnose(X))
-        values = model.function_values(X)[:, :, 0].reshape(*model.posterior.draws, -1)
-        place = int(np.argmax(np.std(np.mean(values, 1), 0) + np.std(values, (0, 1))))
-        drawn.append(_drawn("chains", "one function value over the draws", plots.chains, values[..., place]))
-    troubles = model.troubles()
-    return paragraph(said, verdict=True) + (paragraph(f"Troubles: {troubles}.") if troubles else "") + panels(*drawn)
+def calibration(model: FittedModel, held_out: HeldOut) -> tuple[str, list[Picture]]:
+    """A verdict on the error bars, and the pictures behind it."""
+    result = model.calibration(held_out.X, held_out.y)
+    if not isinstance(result, Calibration):
+        verdict = (
+            "On the diagonal, probabilities are calibrated. Above it the model is underconfident, below it "
+            "overconfident."
+        )
+        return verdict, [draw("reliability", "accuracy against confidence", plots.reliability, result)]
+    return f"{result}. Mean width of the 90 % intervals: {result.sharpness:.4g}.", [
+        draw("pit", "histogram of the probability integral transform", plots.pit_histogram, result),
+        draw("coverage", "coverage of intervals against their level", plots.coverage_curve, result),
+    ]
 
 
-def _relevance(model: FittedModel, found: Relevance) -> str:
-    figure, axes = _figure(height=1.2 + 0.28 * min(len(found.mean), plots.MOST_BARS))
-    plots.relevance(axes, found, model.feature_names)
-    said = (
-        "Root mean square of the prediction's slope in each input, through all layers; bars: two posterior deviations."
-    )
-    return paragraph(said) + panels(picture(figure, "relevance", "relevance of the inputs"))
+def convergence(model: FittedModel, X: np.ndarray) -> Convergence:
+    """The trace of the fit; of samples, the agreement of the chains."""
+    pictures = [draw("trace", "log-likelihood over the iterations of the fit", plots.trace, model.trace)]
+    problems = model.troubles()
+    if isinstance(model.posterior, Variational):
+        verdict = f"{model.settings.inference} has no chains: it has converged if the curve is flat at its end."
+        return Convergence(verdict, problems, pictures)
+    values = model.function_values(X)[:, :, 0].reshape(*model.posterior.draws, -1)
+    most_varied = int(np.argmax(np.std(np.mean(values, 1), 0) + np.std(values, (0, 1))))
+    pictures.append(draw("chains", "one function value over the draws", plots.chains, values[..., most_varied]))
+    return Convergence(str(model.diagnose(X)), problems, pictures)
 
 
-def _slices(model: FittedModel, X: np.ndarray, found: Relevance) -> str:
-    """Along the most relevant inputs; of several targets the first."""
-    drawn = []
-    for i, column in enumerate(np.argsort(found.mean)[::-1][:SLICES]):
+def relevance_picture(model: FittedModel, relevance: Relevance) -> Picture:
+    """The relevance of the inputs."""
+    figure, axes = new_figure(height=1.2 + 0.28 * min(len(relevance.mean), plots.MOST_BARS))
+    plots.relevance(axes, relevance, model.feature_names)
+    return picture(figure, "relevance", "relevance of the inputs")
+
+
+def slices(model: FittedModel, X: np.ndarray, relevance: Relevance) -> list[Picture]:
+    """The prediction along each of the most relevant inputs; of several targets the first."""
+    pictures = []
+    for i, column in enumerate(np.argsort(relevance.mean)[::-1][:SLICES]):
         along = model.slice_along(X, int(column))
-        drawn.append(_drawn(f"slice{i}", f"prediction along {along.name}", plots.slice_bands, along))
-    shown = "Probabilities" if model.classes is not None else "Mean, 50 % and 95 % bands"
-    return paragraph(f"{shown} along one input, the others at their medians.") + panels(*drawn)
+        pictures.append(draw(f"slice{i}", f"prediction along {along.name}", plots.slice_bands, along))
+    return pictures
 
 
-def _hidden(model: FittedModel, X: np.ndarray, found: Relevance) -> str:
-    X = X[:MOST_DOTS]
-    layers = model.hidden_layers(X)
-    if not layers:
-        return ""
-    column = int(np.argmax(found.mean))
-    name, drawn = model.feature_names[column], []
-    for number, outputs in enumerate(layers, start=1):
+def hidden_layers(model: FittedModel, X: np.ndarray, relevance: Relevance) -> list[Picture]:
+    """Of each hidden layer the output that varies most, against the most relevant input."""
+    column = int(np.argmax(relevance.mean))
+    name, pictures = model.feature_names[column], []
+    for number, outputs in enumerate(model.hidden_layers(X), start=1):
         unit = int(np.argmax(np.std(outputs.mean(0), axis=0)))
         label = f"layer {number}, output {unit + 1}"
-        drawn.append(_drawn(f"hidden{number}", label, plots.hidden_layer, X[:, column], outputs, name, unit, number))
-    said = "The liveliest output of each hidden layer against the most relevant input, posterior samples overlaid."
-    return paragraph(said) + panels(*drawn)
+        pictures.append(draw(f"hidden{number}", label, plots.hidden_layer, X[:, column], outputs, name, unit, number))
+    return pictures
 
 
-def _settings(model: FittedModel) -> str:
+def settings(model: FittedModel) -> tuple[Rows, Rows]:
+    """Settings and versions, in two halves to show side by side."""
     from deepwell import __version__
 
-    known = {"deepwell": __version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
-    known |= {"seconds": f"{model.seconds:.1f}", "seed": model.seed, "preset": model.preset}
-    known |= {name.replace("_", " "): value for name, value in dataclasses.asdict(model.settings).items()}
-    rows = [(name, {"value": str(value)}) for name, value in known.items()]
+    values = {"deepwell": __version__, "jax": jax.__version__, "device": jax.devices()[0].device_kind}
+    values |= {"seconds": f"{model.seconds:.1f}", "seed": model.seed, "preset": model.preset}
+    values |= {name.replace("_", " "): value for name, value in dataclasses.asdict(model.settings).items()}
+    rows = [(name, {"value": str(value)}) for name, value in values.items()]
     half = (len(rows) + 1) // 2
-    return panels(table(dict(rows[:half])), table(dict(rows[half:])))
+    return dict(rows[:half]), dict(rows[half:])
 
 
-def _usage(name: str) -> str:
-    return code(
-        f"import deepwell\n\nmodel = deepwell.load({name!r})\n"
-        "prediction = model.predict_dist(new_table)  # a DataFrame with the columns above\n"
-    ) + code(f"deepwell predict {name} new_table.csv --out predictions.csv")
-
-
-def _drawn(name: str, description: str, draw: Callable[..., None], *results: Any) -> str:
-    """One panel: ``draw(axes, *results)``."""
-    figure, axes = _figure()
-    draw(axes, *results)
+def draw(name: str, description: str, plot: Callable[..., None], *results: Any) -> Picture:
+    """A picture of one panel: ``plot(axes, *results)``."""
+    figure, axes = new_figure()
+    plot(axes, *results)
     return picture(figure, name, description)
 
 
-def _figure(width: float = 4.6, height: float = 3.2) -> tuple[Any, Any]:
+def new_figure(width: float = 4.6, height: float = 3.2) -> tuple[Any, Any]:
     """A figure of one panel, so that a narrow screen can show panels one below the other."""
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Small problems along one input, whose answers are known in closed form or quick to find."""
+"""Small problems in one input whose answers are known in closed form or cheap to compute."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""The ways out: scikit-learn, plots."""
+"""Ways out of the package: scikit-learn estimators and plots."""

@@ -1,4 +1,4 @@
-"""``DeepGPClassifier``: scikit-learn's contract over ``deepwell.fit``."""
+"""``DeepGPClassifier``: a scikit-learn classifier around ``deepwell.fit``."""
 
 from typing import Any
 
@@ -17,23 +17,18 @@ from deepwell.fits.settings import CLASSES
 class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
     """Deep Gaussian process classification with a sampled posterior.
 
-    ``likelihood`` is "bernoulli" (the default for two classes), "robust-max" (for more), "softmax" or
-    "bernoulli-logit". A parameter left at None takes its value from ``preset``: "default", "best", "paper" or "quick";
-    ``deepwell.Settings`` says what each one means, ``n_`` here is ``num_`` there. ``fixed`` names parameters that stay
-    at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder from which an
-    interrupted fit goes on, ``random_state`` an int, a RandomState or None,
-    ``callbacks`` functions of a ``deepwell.Event``.
-
-    After ``fit``: ``classes_``, ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
+    ``likelihood`` is "bernoulli" (the default for two classes), "robust-max" (the default for more), "softmax" or
+    "bernoulli-logit". ``DeepGPEstimator`` describes the other parameters and the attributes after ``fit``; ``classes_``
+    are the labels in order.
     """
 
     def fit(self, X: Any, y: Any) -> "DeepGPClassifier":
         """Fit to X (rows, columns) and labels y (rows,): text, truth values or numbers."""
         likelihood = "classes" if self.likelihood is None else self.likelihood
         if likelihood not in (*CLASSES, "classes"):
-            raise InputError(f"likelihood={likelihood!r} is no classification: choose from {', '.join(CLASSES)}")
+            raise InputError(f"likelihood={likelihood!r} is not for classification: choose from {', '.join(CLASSES)}")
         if is_frame(X):
-            to_matrix(X, "X")  # an error that names the column, where scikit-learn's does not
+            to_matrix(X, "X")  # its error names the column, scikit-learn's does not
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         labels = column_or_1d(labels, warn=True)
         targets = as_classes(labels)
@@ -49,5 +44,5 @@ class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of ``classes_``, (rows, classes)."""
-        inputs = self._validated(X)
+        inputs = self._validate_inputs(X)
         return self.model_.predict_proba(inputs)

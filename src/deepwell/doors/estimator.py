@@ -1,5 +1,7 @@
 """What the scikit-learn estimators share: their parameters, and the way to ``deepwell.fit``."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,103 +10,84 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deepwell.fits.events import Callback
 from deepwell.fits.fit import fit
 from deepwell.predict.prediction import Prediction
 
 NOT_SETTINGS = ("preset", "init", "checkpoint", "random_state", "verbose", "callbacks")
 
 
+@dataclass(eq=False, repr=False, match_args=False)
 class DeepGPEstimator(BaseEstimator):
-    """Parameters left at None take their values from ``preset``: "default", "best", "paper" or "quick".
+    """The parameters of both estimators.
 
-    ``deepwell.Settings`` says what each one means; ``n_`` here is ``num_`` there. ``fixed`` names parameters that stay
-    at their start, ``init`` is a fitted model or estimator to start from, ``checkpoint`` a folder from which an
-    interrupted fit goes on, ``random_state`` an int, a RandomState or None, ``callbacks`` functions
-    of a ``deepwell.Event``.
+    Every setting of ``deepwell.Settings`` is a parameter, with ``n_`` for ``num_``; its meaning is described there.
+    A setting left at None takes its value from ``preset``: "default", "best", "paper" or "quick". The rest:
+
+    - ``init``: a fitted model or estimator to start from;
+    - ``checkpoint``: a folder; an interrupted fit continues from its last checkpoint there;
+    - ``random_state``: an int, a ``RandomState`` or None;
+    - ``verbose``: whether to show progress;
+    - ``callbacks``: functions that are called with a ``deepwell.Event`` after every chunk of iterations.
+
+    After ``fit``: ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
     """
 
-    def __init__(
-        self,
-        depth: int | None = None,
-        width: Any = None,
-        n_inducing: Any = None,
-        kernel: Any = None,
-        likelihood: str | None = None,
-        inference: str | None = None,
-        objective: str | None = None,
-        preset: str = "default",
-        n_chains: int | None = None,
-        burn_in: int | None = None,
-        n_samples: int | None = None,
-        spacing: int | None = None,
-        batch_size: int | None = None,
-        window_size: int | None = None,
-        inner_samples: int | None = None,
-        priors: bool | None = None,
-        learning_rate: float | None = None,
-        step_size: float | None = None,
-        friction: float | None = None,
-        sampling_friction: float | None = None,
-        subtract_gradient_noise: bool | None = None,
-        fixed: Any = None,
-        n_variance_inducing: Any = None,
-        hidden_units: Any = None,
-        dsvi_start: int | None = None,
-        input_scaling: str | None = None,
-        init: Any = None,
-        checkpoint: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        callbacks: Any = None,
-        control_variates: bool | None = None,
-    ) -> None:
-        self.depth = depth
-        self.width = width
-        self.n_inducing = n_inducing
-        self.kernel = kernel
-        self.likelihood = likelihood
-        self.inference = inference
-        self.objective = objective
-        self.preset = preset
-        self.n_chains = n_chains
-        self.burn_in = burn_in
-        self.n_samples = n_samples
-        self.spacing = spacing
-        self.batch_size = batch_size
-        self.window_size = window_size
-        self.inner_samples = inner_samples
-        self.priors = priors
-        self.learning_rate = learning_rate
-        self.step_size = step_size
-        self.friction = friction
-        self.sampling_friction = sampling_friction
-        self.subtract_gradient_noise = subtract_gradient_noise
-        self.fixed = fixed
-        self.n_variance_inducing = n_variance_inducing
-        self.hidden_units = hidden_units
-        self.dsvi_start = dsvi_start
-        self.input_scaling = input_scaling
-        self.init = init
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.control_variates = control_variates
+    depth: int | None = None
+    width: int | Sequence[int] | None = None
+    n_inducing: int | Sequence[int] | None = None
+    kernel: Any = None
+    likelihood: Any = None
+    inference: str | None = None
+    objective: str | None = None
+    preset: str = "default"
+    n_chains: int | None = None
+    burn_in: int | None = None
+    n_samples: int | None = None
+    spacing: int | None = None
+    batch_size: int | None = None
+    window_size: int | None = None
+    inner_samples: int | None = None
+    priors: bool | None = None
+    learning_rate: float | None = None
+    step_size: float | None = None
+    friction: float | None = None
+    sampling_friction: float | None = None
+    subtract_gradient_noise: bool | None = None
+    fixed: Sequence[str] | None = None
+    n_variance_inducing: int | Sequence[int] | None = None
+    hidden_units: Sequence[int] | None = None
+    dsvi_start: int | None = None
+    input_scaling: str | None = None
+    init: Any = None
+    checkpoint: str | Path | None = None
+    random_state: Any = None
+    verbose: bool = False
+    callbacks: Sequence[Callback] | None = None
+    control_variates: bool | None = None
+    shortest_window: int | None = None
+    hidden_variance: float | None = None
+    output_variance: float | None = None
+    noise_variance: float | None = None
+    e_steps: int | None = None
+    e_samples: int | None = None
+    m_steps: int | None = None
+    jitter: float | None = None
 
     def predict_dist(self, X: Any) -> Prediction:
         """The full predictive distribution."""
-        inputs = self._validated(X)
+        inputs = self._validate_inputs(X)
         return self.model_.predict_dist(inputs)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one ``.deepwell`` file, which ``deepwell.load`` reads."""
+        """Write the fitted model to a ``.deepwell`` file; ``deepwell.load`` reads it."""
         check_is_fitted(self, "model_")
         self.model_.save(path)
 
-    def _fit(self, inputs: Any, targets: np.ndarray, likelihood: str, classes: Any = None) -> None:
+    def _fit(self, inputs: Any, targets: np.ndarray, likelihood: Any, classes: Any = None) -> None:
         """Fit validated inputs and targets."""
         settings = {
-            name.replace("n_", "num_", 1) if name.startswith("n_") else name: value
+            "num_" + name.removeprefix("n_") if name.startswith("n_") else name: value
             for name, value in self.get_params(deep=False).items()
             if name not in NOT_SETTINGS
         }
@@ -122,10 +105,10 @@ class DeepGPEstimator(BaseEstimator):
             init=self.init,
             checkpoint=self.checkpoint,
             verbose=bool(self.verbose),
-            callbacks=self.callbacks,
+            callbacks=self.callbacks or (),
             **{**settings, "likelihood": likelihood if self.init is None else self.likelihood},
         )
 
-    def _validated(self, X: Any) -> np.ndarray:
+    def _validate_inputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         return validate_data(self, X, dtype=np.float64, reset=False)

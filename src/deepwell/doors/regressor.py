@@ -1,4 +1,4 @@
-"""``DeepGPRegressor``: scikit-learn's contract over ``deepwell.fit``."""
+"""``DeepGPRegressor``: a scikit-learn regressor around ``deepwell.fit``."""
 
 from typing import Any
 
@@ -17,32 +17,27 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, DeepGPEstimator):
     """Deep Gaussian process regression with a sampled posterior.
 
     ``likelihood`` is "gaussian" (the default), "student-t" for data with outliers, "heteroscedastic" for noise that
-    changes with the inputs, or "poisson" for counts. A parameter left at None takes its value from ``preset``:
-    "default", "best", "paper" or "quick"; ``deepwell.Settings`` says what each one means, ``n_`` here is ``num_``
-    there. ``fixed`` names parameters that stay at their start, ``init`` is a fitted model or estimator to start from,
-    ``checkpoint`` a folder from which an interrupted fit goes on, ``random_state`` an int, a RandomState or None,
-    ``callbacks`` functions of a ``deepwell.Event``.
-
-    After ``fit``: ``model_`` (a ``deepwell.FittedModel``), ``n_features_in_``, ``feature_names_in_``.
+    changes with the inputs, or "poisson" for counts. ``DeepGPEstimator`` describes the other parameters and the
+    attributes after ``fit``.
     """
 
     def fit(self, X: Any, y: Any) -> "DeepGPRegressor":
         """Fit to X (rows, columns) and y (rows,) or (rows, targets)."""
         likelihood = "gaussian" if self.likelihood is None else self.likelihood
         if likelihood not in (*NUMBERS, *COUNTS):
-            raise InputError(f"likelihood={likelihood!r} is no regression: choose from {', '.join(NUMBERS + COUNTS)}")
+            raise InputError(f"likelihood={likelihood!r} is not for regression: choose from {', '.join(NUMBERS + COUNTS)}")
         if is_frame(X):
-            to_matrix(X, "X")  # an error that names the column, where scikit-learn's does not
+            to_matrix(X, "X")  # its error names the column, scikit-learn's does not
         inputs, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         self._fit(inputs, targets.astype(np.float64), likelihood)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictive mean, and standard deviation if asked."""
-        inputs = self._validated(X)
+        """Predictive mean; with ``return_std`` also the standard deviation."""
+        inputs = self._validate_inputs(X)
         return self.model_.predict(inputs, return_std=return_std)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Draws of y of shape (rows, [targets,] n_samples), as scikit-learn's GP regressor gives them."""
+        """Draws of y, (rows, [targets,] n_samples), the shape that scikit-learn's GP regressor uses."""
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return np.moveaxis(self.predict_dist(X).sample(n_samples, seed), 0, -1)

@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from deepwell.assess import agreement, simulation
-from deepwell.assess.agreement import Agreement
-from deepwell.assess.exact_law import Law
-from deepwell.assess.simulation import Calibration
+from deepwell.assess.check import agreement, simulation
+from deepwell.assess.check.agreement import Agreement
+from deepwell.assess.check.exact_law import Law
+from deepwell.assess.check.simulation import RankHistogram
 from deepwell.doors.plots import BLUE, GREY, ORANGE
 
 BAND = 0.99
 
 
 def draw_check(
-    path: Path, laws: dict[str, Law], calibrations: dict[str, Calibration], agreements: list[Agreement]
+    path: Path, laws: dict[str, Law], histograms: dict[str, RankHistogram], agreements: list[Agreement]
 ) -> None:
     """Above: the chain's law and NUTS; below: ranks at depth 1, where Z_1 = X, and where the bound is loose."""
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ def draw_check(
     whitened_states(panels[0, 0], laws["predictive"])
     whitened_variances(panels[0, 1], laws)
     function_bands(panels[0, 2], agreements)
-    one, tight, *loose = calibrations.items()
+    one, tight, *loose = histograms.items()
     ranks(panels[1, 0], dict([one]), simulation.STATISTICS)
     ranks(panels[1, 1], dict([tight]), simulation.STATISTICS)
     ranks(panels[1, 2], dict(loose), simulation.STATISTICS[simulation.FUNCTION][-1:])
@@ -45,7 +45,7 @@ def whitened_states(axes: Any, law: Law) -> None:
 
 
 def whitened_variances(axes: Any, laws: dict[str, Law]) -> None:
-    """Variance of every whitened coordinate: about 1 within the band, whichever the objective; the twin's is not."""
+    """Variance of every whitened coordinate: about 1 within the band, for either objective; the twin's is not."""
     from scipy import stats
 
     count, size = laws["predictive"].whitened.shape
@@ -65,44 +65,44 @@ def whitened_variances(axes: Any, laws: dict[str, Law]) -> None:
 def function_bands(axes: Any, agreements: list[Agreement]) -> None:
     """Mean, 5 % and 95 % quantiles of the function by both samplers."""
     axes.set_title("NUTS: skipped, blackjax is not installed")
-    for found in agreements:
+    for result in agreements:
         x = agreement.GRID[:, 0]
-        axes.fill_between(x, *np.quantile(found.nuts, (0.05, 0.95), 0), color=GREY, alpha=0.25, linewidth=0)
-        axes.plot(x, np.mean(found.nuts, 0), color=GREY, linewidth=2, label="NUTS, mean and 90 %")
-        for i, values in enumerate((np.mean(found.sghmc, 0), *np.quantile(found.sghmc, (0.05, 0.95), 0))):
+        axes.fill_between(x, *np.quantile(result.nuts, (0.05, 0.95), 0), color=GREY, alpha=0.25, linewidth=0)
+        axes.plot(x, np.mean(result.nuts, 0), color=GREY, linewidth=2, label="NUTS, mean and 90 %")
+        for i, values in enumerate((np.mean(result.sghmc, 0), *np.quantile(result.sghmc, (0.05, 0.95), 0))):
             axes.plot(x, values, "o", color=BLUE, markersize=4, label="SGHMC" if i == 0 else None)
-        axes.set_title(f"depth 2, Z_1 = X: at most {found.off:.2f} std apart")
+        axes.set_title(f"depth 2, Z_1 = X: at most {result.gap:.2f} std apart")
         axes.set_xlabel("x")
         axes.set_ylabel("f(x)")
         axes.legend(frameon=False, fontsize="small", loc="lower center")
 
 
-def ranks(axes: Any, calibrations: dict[str, Calibration], statistics: tuple[str, ...]) -> None:
+def ranks(axes: Any, histograms: dict[str, RankHistogram], statistics: tuple[str, ...]) -> None:
     """Share of replications by the truth's rank: flat if calibrated, most points inside the band of their number."""
     from scipy import stats
 
-    fewest = min(len(found.ranks) for found in calibrations.values())
+    fewest = min(len(histogram.ranks) for histogram in histograms.values())
     expected = 1 / simulation.BINS
     lower, upper = (
         float(stats.binom(fewest, expected).ppf(q)) / fewest / expected for q in ((1 - BAND) / 2, (1 + BAND) / 2)
     )
     axes.axhspan(lower, upper, color=GREY, alpha=0.25, linewidth=0, label="99 % if calibrated")
-    lines = [(name, found, s) for name, found in calibrations.items() for s in statistics]
+    lines = [(name, histogram, s) for name, histogram in histograms.items() for s in statistics]
     place = (np.arange(simulation.BINS) + 0.5) / simulation.BINS
-    for i, (name, found, statistic) in enumerate(lines):
-        counts = found.counts[simulation.STATISTICS.index(statistic)]
-        label = statistic if len(calibrations) == 1 else name.removeprefix("depth 2, loose, ")
+    for i, (name, histogram, statistic) in enumerate(lines):
+        counts = histogram.counts[simulation.STATISTICS.index(statistic)]
+        label = statistic if len(histograms) == 1 else name.removeprefix("depth 2, loose, ")
         style = {"color": (ORANGE, BLUE)[i % 2], "marker": "osv^D"[i], "linestyle": ("-", "--", ":")[i // 2]}
-        axes.plot(place, counts / len(found.ranks) / expected, markersize=4, linewidth=1.2, label=label, **style)
+        axes.plot(place, counts / len(histogram.ranks) / expected, markersize=4, linewidth=1.2, label=label, **style)
     axes.set_ylim(bottom=max(0.0, 1 - 2 * (upper - lower)))
     axes.set_xlabel("rank of the truth among the draws")
     axes.set_ylabel("share of replications, times bins")
-    axes.set_title(_ranks_title(calibrations))
+    axes.set_title(_ranks_title(histograms))
     axes.legend(frameon=False, fontsize="small", ncols=2)
 
 
-def _ranks_title(calibrations: dict[str, Calibration]) -> str:
-    if len(calibrations) > 1:
+def _ranks_title(histograms: dict[str, RankHistogram]) -> str:
+    if len(histograms) > 1:
         return f"loose bound, reported: ranks of {simulation.STATISTICS[simulation.FUNCTION][-1]}"
-    ((name, found),) = calibrations.items()
-    return f"calibration, {name} (p = {found.p:.2g})"
+    ((name, histogram),) = histograms.items()
+    return f"calibration, {name} (p = {histogram.p:.2g})"

@@ -1,4 +1,4 @@
-"""The law of the chain, exactly: at depth 1 SGHMC is a linear recursion, its moments at any step known.
+"""The exact law of the chain: at depth 1 SGHMC is a linear recursion, whose moments at any step are known.
 
 With U/N = v'Hv/2 - b'v and z = (v, p), one step is z <- F z + s + noise of covariance Q, so from rest at v = 0
 
@@ -25,13 +25,13 @@ from deepwell.numerics.jit import quick_jit
 CHAINS, STEPS, ROWS, INDUCING = 4096, 150, 40, 8
 DYNAMICS = sghmc.Dynamics(step_size=0.05, friction=0.1)
 TWIN = 1.1
-"""The twin believes in a temperature so many times too low."""
+"""The temperature that the twin assumes is this many times too low."""
 FLOOR = 1e-6
-"""A p-value below it says that the law is another."""
+"""A p-value below this rejects the law."""
 
 
 class Law(NamedTuple):
-    """Chains whitened by their exact law, standard normal if the sampler is right, and by that of the twin."""
+    """Chains whitened by their exact law, which are standard normal if the sampler is right, and by the twin's."""
 
     whitened: np.ndarray
     twin: np.ndarray
@@ -67,7 +67,7 @@ def whiten(states: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.n
 
 
 def p_value(whitened: np.ndarray) -> float:
-    """Smallest p-value of the mean, the overall scale, and each whitened coordinate's scale (corrected)."""
+    """Smallest p-value of the mean, the overall scale, and (corrected for their number) the scale of each coordinate."""
     from scipy import stats
 
     count, size = whitened.shape
@@ -90,7 +90,7 @@ def uneven_moments(size: int) -> sghmc.Moments:
     return sghmc.Moments(jnp.ones_like(square), jnp.zeros_like(square), square)
 
 
-def sampled(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
+def sample_chains(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
     """The library's own sampling loop on all chains, from rest at v = 0, in two chunks."""
     settings = make_settings(objective=objective, num_chains=chains, num_samples=3, spacing=STEPS // 3)
     config = settings.config(ROWS)._replace(sampling_dynamics=DYNAMICS)
@@ -114,9 +114,9 @@ def sampled(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
 
 
 def law_of_sampler(objective: str, seed: int = 0, chains: int = CHAINS) -> Law:
-    """Chains of one objective against the law that they must have, and that of a twin."""
-    found = sampled(objective, seed, chains).chains
-    states = np.concatenate([found.position, found.momentum], axis=1).astype(np.float64)
+    """Chains of one objective against the law they must have, and against the twin's."""
+    ends = sample_chains(objective, seed, chains).chains
+    states = np.concatenate([ends.position, ends.momentum], axis=1).astype(np.float64)
     q = quadratic(line_model(), *line_data(ROWS), objective)
     inverse_mass = np.asarray(sghmc.inverse_mass(uneven_moments(INDUCING)), np.float64)
     right, wrong = (law(q, inverse_mass, DYNAMICS, 1 / (ROWS * error), STEPS) for error in (1.0, TWIN))

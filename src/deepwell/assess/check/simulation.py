@@ -27,9 +27,9 @@ from deepwell.numerics.randomness import standard_normal
 DRAWS, BINS = 31, 8
 """Draws of a replication, so that there are 32 ranks, and the bins these are counted in."""
 FLOOR = 1e-4
-"""A p-value below it says that the ranks are not uniform."""
+"""A p-value below this rejects uniform ranks."""
 TWIN = 1.1
-"""In the twin the noise variance of the sampler is so many times too large."""
+"""The twin's sampler assumes a noise variance this many times too large."""
 ROWS = 16
 X = np.linspace(-1.5, 1.5, ROWS)[:, None]
 PROBES = np.array([[-1.2], [0.1], [1.7]])
@@ -38,9 +38,9 @@ STATISTICS = (*(f"f({x:.1f})" for x in PROBES[:, 0]), "log-likelihood", "log joi
 JITTER = 1e-5
 BUDGET: dict[str, Any] = {"burn_in": 1_000, "spacing": 80, "step_size": 0.07, "priors": False}
 BUDGET |= {"friction": 0.1, "sampling_friction": 0.1}
-"""Of a chain; close to critical damping, so that draws so far apart are nearly independent."""
+"""Of a chain; near critical damping, so that draws this far apart are nearly independent."""
 WATCHED_SAMPLES = 16
-"""Propagations behind the log-likelihood as a statistic, whatever the sampler's."""
+"""Propagations behind the log-likelihood as a statistic, whatever number the sampler uses."""
 
 
 class Case(NamedTuple):
@@ -51,7 +51,7 @@ class Case(NamedTuple):
     inner_samples: int = 1
 
 
-class Calibration(NamedTuple):
+class RankHistogram(NamedTuple):
     """The rank of the truth among the draws, by replication and statistic."""
 
     ranks: np.ndarray
@@ -76,19 +76,19 @@ class Calibration(NamedTuple):
 
     @property
     def outermost(self) -> float:
-        """Share of true function values in the outermost quarter of the ranks: 1/4 if calibrated, more if too sure."""
+        """Share of true function values in the outermost quarter of the ranks: 1/4 if calibrated, more if overconfident."""
         ends = DRAWS // BINS
         ranks = self.ranks[:, FUNCTION]
         return float(np.mean((ranks <= ends) | (ranks >= DRAWS - ends)))
 
 
 def depth_one() -> Case:
-    """A sparse GP: nothing is bounded."""
+    """A sparse GP: the objective is no bound but exact."""
     return Case("depth 1", shallow(np.linspace(-1.5, 1.5, 10)[:, None], jitter=JITTER))
 
 
 def tight() -> Case:
-    """Z_1 = X: the hidden layer has no variance left at the rows, so there is nothing to bound."""
+    """Z_1 = X: the hidden layer has no variance left at the rows, so the bound is exact."""
     return Case("depth 2, Z_1 = X", two_layers(X[::2], 0.1, jitter=JITTER, hidden_Z=X))
 
 
@@ -102,8 +102,8 @@ def loose(inner_samples: int) -> Case:
 def simulate(key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> tuple[Flat, Float[Array, "n 1"]]:
     """v* and y from the model, all their noise divided by sqrt(error).
 
-    At depth 1 dividing the covariance of (v, y) divides that of v | y: a sampler that believes in no error then has
-    a noise variance ``error`` times too large.
+    At depth 1 this divides the covariance of v | y as well, so the noise variance that the sampler assumes is
+    ``error`` times too large.
     """
     v_key, hidden_key, last_key = jax.random.split(key, 3)
     zeros, unravel = ravel_pytree(model.zero_outputs())
@@ -159,8 +159,8 @@ def _replicate_all(config: Config, keys: PRNGKeyArray, model: DeepGP, error: Flo
 replicate_all = quick_jit(_replicate_all, static_argnums=(0,))
 
 
-def calibration(case: Case, seed: int, replications: int, error: float = 1.0) -> Calibration:
+def rank_histogram(case: Case, seed: int, replications: int, error: float = 1.0) -> RankHistogram:
     """Many replications as one program."""
     settings = make_settings(inner_samples=case.inner_samples, num_samples=DRAWS, **BUDGET)
     keys = jax.random.split(jax.random.key(seed), replications)
-    return Calibration(np.asarray(replicate_all(settings.config(ROWS), keys, case.model, jnp.asarray(error, float))))
+    return RankHistogram(np.asarray(replicate_all(settings.config(ROWS), keys, case.model, jnp.asarray(error, float))))
