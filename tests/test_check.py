@@ -58,10 +58,10 @@ def simulated(model, error=1.0, count=4096):
 
     def one(key, error):
         v, y = simulate(key, model, error)
-        factors = model.factors()
-        first = model.layers[0].project(factors[0], jnp.asarray(simulation.X, float))
+        prepared = model.prepare()
+        first = model.layers[0].project(prepared.layers[0], jnp.asarray(simulation.X, float))
         still = tuple(jnp.zeros((layer.width,)) for layer in model.layers[:-1])
-        mean, variance = propagate(model, factors, ravel_pytree(model.zero_outputs())[1](v), first, still)
+        mean, variance = propagate(model, prepared, ravel_pytree(model.zero_outputs())[1](v), first, still)
         return v, y[:, 0], mean[:, 0], variance[:, 0] + 0.1
 
     keys = jax.random.split(jax.random.key(0), count)

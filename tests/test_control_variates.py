@@ -71,7 +71,7 @@ def test_the_corrected_gradient_is_unbiased_and_quieter():
             (first, y), weight = jax.tree.map(
                 lambda x: jax.lax.dynamic_slice_in_dim(x, start, SIZE), ((frozen.projected, rows.y), jnp.ones(ROWS * 2))
             )
-            density = density_of_v(config, frozen.model, frozen.factors, Batch(first, y, weight), rows.num_data)
+            density = density_of_v(config, frozen.model, frozen.prepared, Batch(first, y, weight), rows.num_data)
             keys = jax.random.split(jax.random.key(0))
             return move(keys, chain, moments, density, sghmc.Dynamics(), rows.num_data, anchor)[1]
 
@@ -130,14 +130,14 @@ def noise_at_depth_2():
     model = deepwell.fit(X, y, depth=2, num_inducing=20, batch_size=60, burn_in=2_000, num_samples=20, spacing=50)
     gp, draws = model.posterior.model, model.posterior.samples
     rows = to_rows(rng, model.x_scaling.standardise(X), model.y_scaling.standardise(y[:, None]), 60)
-    factors = gp.factors()
+    prepared = gp.prepare()
     here, there = (ravel_pytree(jax.tree.map(pick, draws))[0] for pick in (lambda v: v[0, -1], lambda v: v[0].mean(0)))
 
     def gradients(key):
         batch_key, noise_key = jax.random.split(key)
         (X, y), weight = minibatch(batch_key, (rows.X, rows.y), rows.num_data, 60)
-        batch = Batch(gp.layers[0].project(factors[0], X), y, weight)
-        density = density_of_v(CONFIG, gp, factors, batch, rows.num_data)
+        batch = Batch(gp.layers[0].project(prepared.layers[0], X), y, weight)
+        density = density_of_v(CONFIG, gp, prepared, batch, rows.num_data)
         return [jax.grad(lambda v: density(noise_key, v)[0])(v) for v in (here, there)]
 
     plain, at_anchor = jax.lax.map(gradients, jax.random.split(jax.random.key(0), 300))

@@ -40,7 +40,7 @@ def exact_gp(X, y, X_new, lengthscale, variance, noise):
 
 def posterior_of_v(model, X, y):
     """Mean and covariance of v | y at depth 1 with Z = X, where both objectives agree with the exact GP."""
-    projection = model.layers[0].project(model.factors()[0], jnp.asarray(X))
+    projection = model.layers[0].project(model.prepare().layers[0], jnp.asarray(X))
     A = np.asarray(projection.features)
     noise = np.exp(float(model.likelihood.log_noise_variance[0]))
     covariance = np.linalg.inv(A.T @ A / noise + np.eye(A.shape[1]))
@@ -52,7 +52,7 @@ def test_inducing_inputs_at_the_data_give_exact_gp_regression():
     model = shallow(X, lengthscale=0.3, noise=0.1, jitter=1e-12)
     mean, covariance = posterior_of_v(model, X, y)
     X_new = np.linspace(-2, 2, 9)[:, None]
-    projection = model.layers[0].project(model.factors()[0], jnp.asarray(X_new))
+    projection = model.layers[0].project(model.prepare().layers[0], jnp.asarray(X_new))
     A = np.asarray(projection.features)
     exact_mean, exact_variance = exact_gp(X, y, X_new, 0.3, 1.0, 0.1)
     np.testing.assert_allclose(A @ mean, exact_mean, atol=1e-5)
@@ -68,9 +68,9 @@ def test_vanishing_hidden_variance_makes_depth_two_equal_depth_one():
     deep, flat = two_layers(Z, hidden_variance=1e-14), shallow(Z)
     v = jnp.asarray(np.random.default_rng(0).standard_normal((len(Z), 1)))
     noise = (jnp.ones((len(X), 1)),)
-    first = deep.layers[0].project(deep.factors()[0], jnp.asarray(X))
-    deep_f = propagate(deep, deep.factors(), (v, v), first, noise)
-    flat_f = propagate(flat, flat.factors(), (v,), flat.layers[0].project(flat.factors()[0], jnp.asarray(X)), ())
+    first = deep.layers[0].project(deep.prepare().layers[0], jnp.asarray(X))
+    deep_f = propagate(deep, deep.prepare(), (v, v), first, noise)
+    flat_f = propagate(flat, flat.prepare(), (v,), flat.layers[0].project(flat.prepare().layers[0], jnp.asarray(X)), ())
     for a, b in zip(deep_f, flat_f, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
@@ -79,18 +79,18 @@ def test_vanishing_hidden_variance_makes_depth_two_equal_depth_one():
 def test_monte_carlo_over_a_hidden_layer_equals_quadrature(objective):
     X, y = line_data(6)
     model = two_layers(X[::2], hidden_variance=0.5)
-    factors = model.factors()
+    prepared = model.prepare()
     rng = np.random.default_rng(0)
     v = tuple(jnp.asarray(rng.standard_normal((3, 1))) for _ in range(2))
-    first = model.layers[0].project(factors[0], jnp.asarray(X))
+    first = model.layers[0].project(prepared.layers[0], jnp.asarray(X))
     batch = Batch(first, jnp.asarray(y), jnp.ones(6))
     keys = jax.random.split(jax.random.key(0), 10_000)
-    draws = jax.vmap(lambda k: log_likelihood(k, model, factors, v, batch, objective, 1))(keys)
+    draws = jax.vmap(lambda k: log_likelihood(k, model, prepared, v, batch, objective, 1))(keys)
 
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
 
     def at_node(node):
-        return log_likelihood_at(model, factors, v, first, jnp.asarray(y), jnp.full((6, 1), node), objective)
+        return log_likelihood_at(model, prepared, v, first, jnp.asarray(y), jnp.full((6, 1), node), objective)
 
     by_node = jax.vmap(at_node)(jnp.asarray(nodes))
     exact = np.sum(weights[:, None] * np.array(by_node), 0) / np.sum(weights)
@@ -98,7 +98,7 @@ def test_monte_carlo_over_a_hidden_layer_equals_quadrature(objective):
     assert abs(np.mean(draws) - np.mean(exact)) < 5 * error
 
     bound = [
-        float(np.mean(jax.vmap(lambda k, K=K: log_likelihood(k, model, factors, v, batch, objective, K))(keys[:4000])))
+        float(np.mean(jax.vmap(lambda k, K=K: log_likelihood(k, model, prepared, v, batch, objective, K))(keys[:4000])))
         for K in (1, 4, 16)
     ]
     inside = np.log(np.sum(weights[:, None] * np.exp(np.array(by_node)), 0) / np.sum(weights))
@@ -107,8 +107,8 @@ def test_monte_carlo_over_a_hidden_layer_equals_quadrature(objective):
     assert limit - bound[2] < 0.3 * (limit - bound[0])
 
 
-def log_likelihood_at(model, factors, v, first, y, noise, objective):
-    mean, variance = propagate(model, factors, v, first, (noise,))
+def log_likelihood_at(model, prepared, v, first, y, noise, objective):
+    mean, variance = propagate(model, prepared, v, first, (noise,))
     if objective == "expected":
         return model.likelihood.variational_expectations(mean, variance, y)
     return model.likelihood.predict_log_density(mean, variance, y)
@@ -118,7 +118,7 @@ def test_minibatch_gradients_over_a_partition_average_to_the_full_gradient():
     X, y = line_data(40)
     model = shallow(X[::5])
     rows = rows_of(X, y)
-    factor = model.factors()[0]
+    factor = model.prepare().layers[0]
     v = jnp.asarray(np.random.default_rng(0).standard_normal((8, 1)))
 
     def gradient(start, size):
@@ -169,7 +169,7 @@ def test_gaussian_likelihood_answers_equal_integration_and_scipy():
 def test_whitened_prior_equals_the_prior_of_u():
     X, _ = line_data(5)
     layer = shallow(X, jitter=1e-12).layers[0]
-    inverse = np.asarray(shallow(X, jitter=1e-12).factors()[0].inverse)
+    inverse = np.asarray(shallow(X, jitter=1e-12).prepare().layers[0])
     v = np.random.default_rng(0).standard_normal((5, 1))
     u = np.linalg.solve(inverse, v)[:, 0]
     prior = stats.multivariate_normal(np.zeros(5), np.asarray(layer.gram()), allow_singular=True)
@@ -190,9 +190,9 @@ def test_layers_may_differ_in_width_kernel_and_inducing_points():
     assert [layer.inducing_inputs.shape for layer in model.layers] == [(10, 5), (8, 3), (6, 4)]
     assert isinstance(model.layers[0].mean, PrincipalProjection)
     assert isinstance(model.layers[1].mean, PaddedIdentity)
-    first = model.layers[0].project(model.factors()[0], jnp.zeros((7, 5)))
+    first = model.layers[0].project(model.prepare().layers[0], jnp.zeros((7, 5)))
     mean, variance = propagate(
-        model, model.factors(), model.zero_outputs(), first, model.hidden_noise(jax.random.key(0), (7,))
+        model, model.prepare(), model.zero_outputs(), first, model.hidden_noise(jax.random.key(0), (7,))
     )
     assert mean.shape == (7, 2)
     assert variance.shape == (7, 1)

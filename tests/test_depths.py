@@ -93,7 +93,7 @@ def test_leave_one_out_agrees_with_leaving_rows_out_one_by_one():
     found, shapes = leave_one_out(model, x, y)
     deep_gp, targets = model.posterior.model, model.y_scaling.standardise(y[:, None])[:, 0]
     inputs = jnp.asarray(model.x_scaling.standardise(x), float)
-    projected = deep_gp.layers[0].project(deep_gp.factors()[0], inputs)
+    projected = deep_gp.layers[0].project(deep_gp.prepare().layers[0], inputs)
     features = np.asarray(projected.features, float)
     noise = np.asarray(projected.variance, float).ravel() + 0.1
 

@@ -132,11 +132,11 @@ def test_hidden_layers_feed_the_last_one(model, table):
     samples, _, width = hidden.shape
     assert (samples, width) == (np.prod(model.posterior.draws), 3)
     deep_gp = model.posterior.model
-    factors = deep_gp.factors()
-    first = deep_gp.layers[0].project(factors[0], jnp.asarray(model.x_scaling.standardise(X[:5].to_numpy()), float))
+    prepared = deep_gp.prepare()
+    first = deep_gp.layers[0].project(prepared.layers[0], jnp.asarray(model.x_scaling.standardise(X[:5].to_numpy()), float))
     noise = np.asarray(model.posterior.noise[0]).reshape(samples, width)
     f = hidden[0] + np.sqrt(np.asarray(first.variance))[:, None] * noise[0]
-    last = deep_gp.layers[1].project(factors[1], jnp.asarray(f, float))
+    last = deep_gp.layers[1].project(prepared.layers[1], jnp.asarray(f, float))
     v = np.asarray(model.posterior.samples[1]).reshape(samples, -1, 1)
     np.testing.assert_allclose(np.asarray(last.features) @ v[0], model.function_values(X[:5])[0], atol=2e-3)
 

@@ -17,7 +17,6 @@ from deepwell.fits.likelihood import union_of_classes
 from deepwell.fits.prepare import checked_seed
 from deepwell.fits.presets import make_settings
 from deepwell.fits.settings import Settings
-from deepwell.inference.registry import VARIATIONAL
 from deepwell.predict.arviz import LEAST_DRAWS, leave_one_out, require_arviz
 from deepwell.predict.depth_comparison import DepthComparison
 
@@ -69,7 +68,7 @@ def compare_depths(
 
 def _require_samples(settings: Settings) -> None:
     """Refuse before the fits what leave-one-out cannot judge after them."""
-    if settings.inference in VARIATIONAL:
+    if settings.traits.variational:
         raise InputError(f"by='loo' needs samples of the posterior, and {settings.inference} has none: validate")
     if settings.num_samples < LEAST_DRAWS:
         raise InputError(f"by='loo' needs at least {LEAST_DRAWS} samples of a chain, not {settings.num_samples}")

@@ -12,7 +12,6 @@ from deepwell.assess.page import Picture, picture, render
 from deepwell.doors import plots
 from deepwell.errors import require
 from deepwell.fits.fitted import FittedModel
-from deepwell.inference.posterior import Networks, OwnTheta, Variational
 from deepwell.predict.calibration import Calibration
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.relevance import Relevance
@@ -90,14 +89,11 @@ def contents(model: FittedModel, held_out: HeldOut | None, file_name: str) -> di
 
 
 def probe_rows(model: FittedModel) -> np.ndarray:
-    """Inputs to look at when no table is given: the first layer's inducing inputs, or random ones for a net."""
-    posterior: Any = model.posterior
-    if isinstance(posterior, Networks):
+    """Inputs to look at when no table is given: those that the posterior holds, or random ones."""
+    inputs = model.posterior.probe_inputs()
+    if inputs is None:
         inputs = np.random.default_rng(0).standard_normal((PROBES, len(model.feature_names)))
-    else:
-        deep_gp = posterior.template if isinstance(posterior, OwnTheta) else posterior.model
-        inputs = np.asarray(deep_gp.layers[0].inducing_inputs)
-    return model.x_scaling.restore(inputs)
+    return model.x_scaling.restore(np.asarray(inputs))
 
 
 def input_scales(model: FittedModel) -> Rows:
@@ -171,7 +167,7 @@ def convergence(model: FittedModel, X: np.ndarray) -> Convergence:
     """The trace of the fit; of samples, the agreement of the chains."""
     pictures = [draw("trace", "log-likelihood over the iterations of the fit", plots.trace, model.trace)]
     problems = model.troubles()
-    if isinstance(model.posterior, Variational):
+    if not model.posterior.has_chains:
         verdict = f"{model.settings.inference} has no chains: it has converged if the curve is flat at its end."
         return Convergence(verdict, problems, pictures)
     values = model.function_values(X)[:, :, 0].reshape(*model.posterior.draws, -1)

@@ -11,19 +11,19 @@ from deepwell.data.rows import Rows
 from deepwell.inference.problem import Problem
 from deepwell.model.deep_gp import DeepGP, split_parameters
 from deepwell.model.kernels import SquaredExponential
-from deepwell.model.layers import Layer
+from deepwell.model.layers import InducingLayer
 from deepwell.model.likelihoods import Gaussian
 from deepwell.model.means import Identity, Mean, Zero
 
 
 def gp_layer(
     Z: np.ndarray, width: int, mean: Mean, lengthscale: float = 1.0, variance: float = 1.0, jitter: float = 1e-8
-) -> Layer:
+) -> InducingLayer:
     """A layer with a squared exponential kernel."""
     kernel = SquaredExponential(
         jnp.full((Z.shape[1],), np.log(lengthscale), float), jnp.full((), np.log(variance), float)
     )
-    return Layer(kernel, mean, jnp.asarray(Z, float), width, jitter)
+    return InducingLayer(kernel=kernel, mean=mean, inducing_inputs=jnp.asarray(Z, float), width=width, jitter=jitter)
 
 
 def shallow(
@@ -85,5 +85,5 @@ def quadratic(model: DeepGP, X: np.ndarray, y: np.ndarray, objective: str) -> Qu
 
 def features_and_variance(model: DeepGP, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A and k_xx - diag(A A') of the first layer."""
-    projection = model.layers[0].project(model.factors()[0], jnp.asarray(X, float))
+    projection = model.layers[0].project(model.prepare().layers[0], jnp.asarray(X, float))
     return np.asarray(projection.features, np.float64), np.asarray(projection.variance, np.float64)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from deepwell.fits.fit import fit
 from deepwell.fits.settings import Settings
-from deepwell.inference.registry import METHODS
+from deepwell.inference.registry import method_named
 from deepwell.predict.scores import scores
 from deepwell.store.tensor_file import write_atomically
 from deepwell.studies import figures
@@ -111,7 +111,7 @@ def _jobs(options: Options, study: Comparison) -> Iterator[Job]:
 
 def looks(settings: Settings) -> list[int]:
     """Evenly spaced ends of chunks of the burn-in, its own end the last of them."""
-    phase = METHODS[settings.inference].phases(settings.config(1))[0]
+    phase = method_named(settings.inference).phases(settings.config(1))[0]
     gap = ROUND * math.ceil(phase.iterations / (LOOKS * ROUND))
     gap = phase.chunk * math.ceil(gap / phase.chunk)
     return [*range(gap, phase.iterations, gap), phase.iterations]

@@ -21,7 +21,7 @@ import numpy as np
 from deepwell.errors import InputError
 from deepwell.fits.fit import fit
 from deepwell.fits.fitted import FittedModel
-from deepwell.inference.posterior import SharedTheta
+from deepwell.inference.deep_gp_posteriors import SharedTheta
 from deepwell.studies import figures
 from deepwell.studies.comparison import table
 from deepwell.studies.figures import MANY, ONE
@@ -103,7 +103,7 @@ def one_draw_a_chain(model: FittedModel) -> FittedModel:
 def inducing_outputs(posterior: SharedTheta) -> np.ndarray:
     """u = L_ZZ v of all layers, (draw, output), the draws of all chains one after the other."""
     parts = []
-    for factor, v in zip(posterior.model.factors(), posterior.samples, strict=True):
+    for factor, v in zip(posterior.model.prepare(), posterior.samples, strict=True):
         inverse, outputs = np.asarray(factor.inverse, np.float64), np.asarray(v, np.float64)
         flat = outputs.reshape(-1, *outputs.shape[2:])
         parts.append(np.linalg.solve(inverse, flat).reshape(len(flat), -1))

@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from deepwell.fits.fit import fit
 from deepwell.fits.fitted import FittedModel
-from deepwell.inference.posterior import SharedTheta, Variational
+from deepwell.inference.deep_gp_posteriors import SharedTheta, Variational
 from deepwell.studies import toy_figure
 from deepwell.studies import toy_problem as toy
 from deepwell.studies.comparison import table

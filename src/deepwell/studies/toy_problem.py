@@ -62,9 +62,9 @@ def log_joint(model: DeepGP, flat: Float[Array, " k"]) -> Float[Array, ""]:
     """E log p(y | f_2) + log p(v), the hidden layer at its mean, as its variance at the points is nil."""
     points, y = (jnp.asarray(values, float) for values in standard_points())
     v = ravel_pytree(model.zero_outputs())[1](flat)
-    factors = model.factors()
+    prepared = model.prepare()
     still = (jnp.zeros((1,), flat.dtype),)
-    moments = propagate(model, factors, v, model.layers[0].project(factors[0], points), still)
+    moments = propagate(model, prepared, v, model.layers[0].project(prepared.layers[0], points), still)
     return jnp.sum(row_log_density(model, moments, y, "expected")) + log_prior_outputs(v)
 
 
@@ -73,7 +73,7 @@ def layer_function(
 ) -> Float[Array, " g"]:
     """Mean of f_level at the places along its input."""
     v = ravel_pytree(model.zero_outputs())[1](flat)
-    projected = model.layers[level].project(model.factors()[level], places[:, None])
+    projected = model.layers[level].project(model.prepare().layers[level], places[:, None])
     return conditional(projected, v[level])[0][:, 0]
 
 

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from deepwell.assess.small_problems import Quadratic, line_data, problem_of, quadratic, rows_of, shallow
 from deepwell.fits.presets import make_settings
 from deepwell.inference import sghmc
 from deepwell.inference.chains import no_samples
-from deepwell.inference.moving_window import Sampling, draw_samples, freeze
+from deepwell.inference.config import make_rates
+from deepwell.inference.moving_window import Collecting, draw_samples, freeze
 from deepwell.model.deep_gp import DeepGP
+from deepwell.numerics.packing import Packing
 from deepwell.numerics.jit import quick_jit
 
 CHAINS, STEPS, ROWS, INDUCING = 4096, 150, 40, 8
@@ -84,20 +85,21 @@ def line_model() -> DeepGP:
     return shallow(np.linspace(-1.5, 1.5, INDUCING)[:, None], lengthscale=0.4, jitter=1e-5)
 
 
-def uneven_moments(size: int) -> sghmc.Moments:
+def uneven_moments(size: int) -> sghmc.GradientMoments:
     """A preconditioner that differs from coordinate to coordinate."""
     square = jnp.asarray(np.random.default_rng(5).uniform(0.3, 3.0, size), float)
-    return sghmc.Moments(jnp.ones_like(square), jnp.zeros_like(square), square)
+    return sghmc.GradientMoments(jnp.ones_like(square), jnp.zeros_like(square), square)
 
 
-def sample_chains(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
+def sample_chains(objective: str, seed: int, chains: int = CHAINS) -> Collecting:
     """The library's own sampling loop on all chains, from rest at v = 0, in two chunks."""
     settings = make_settings(objective=objective, num_chains=chains, num_samples=3, spacing=STEPS // 3)
-    config = settings.config(ROWS)._replace(sampling_dynamics=DYNAMICS)
+    config = settings.config(ROWS)
+    rates = make_rates(DYNAMICS.step_size, DYNAMICS.friction, DYNAMICS.friction, settings.learning_rate)
     problem, rows = problem_of(line_model()), rows_of(*line_data(ROWS))
     positions = jnp.zeros((chains, INDUCING))
-    state = Sampling(
-        ravel_pytree(problem.theta)[0],
+    state = Collecting(
+        Packing.pack(problem.theta),
         jax.tree.map(lambda x: jnp.broadcast_to(x, positions.shape), uneven_moments(INDUCING)),
         jnp.zeros((), jnp.int32),
         jnp.zeros((1,), jnp.int32),
@@ -109,7 +111,7 @@ def sample_chains(objective: str, seed: int, chains: int = CHAINS) -> Sampling:
     frozen = freeze(config, key, problem, rows, state)
     for ends in ((0, 2), (2, 3)):
         first, last = (jnp.asarray(s * config.spacing) for s in ends)
-        state, _ = advance(config, key, frozen, rows, state, first, last)
+        state, _ = advance(config, rates, key, frozen, rows, state, first, last)
     return state
 
 

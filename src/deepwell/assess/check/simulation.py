@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deepwell.assess.small_problems import problem_of, shallow, two_layers
 from deepwell.data.rows import Rows
 from deepwell.fits.presets import make_settings
-from deepwell.inference.problem import Config, Flat, density_of_v
-from deepwell.inference.registry import METHODS
+from deepwell.inference.config import Config, Rates
+from deepwell.inference.driver import Run, call_plainly, chunks
+from deepwell.inference.problem import density_of_v
+from deepwell.numerics.packing import Flat, Packing
 from deepwell.model.deep_gp import Batch, DeepGP, propagate
 from deepwell.model.layers import Projection
 from deepwell.numerics.jit import quick_jit
@@ -106,54 +107,51 @@ def simulate(key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> tuple
     ``error`` times too large.
     """
     v_key, hidden_key, last_key = jax.random.split(key, 3)
-    zeros, unravel = ravel_pytree(model.zero_outputs())
-    v = standard_normal(v_key, zeros.shape, zeros.dtype) / jnp.sqrt(error)
-    factors = model.factors()
-    first = model.layers[0].project(factors[0], jnp.asarray(X, float))
-    mean, variance = propagate(model, factors, unravel(v), first, model.hidden_noise(hidden_key, (ROWS,)))
+    outputs = Packing(model.zero_outputs())
+    v = standard_normal(v_key, outputs.example.shape, outputs.example.dtype) / jnp.sqrt(error)
+    prepared = model.prepare()
+    first = model.layers[0].project(prepared.layers[0], jnp.asarray(X, float))
+    mean, variance = propagate(model, prepared, outputs.unpack(v), first, model.hidden_noise(hidden_key, (ROWS,)))
     mean, variance = model.likelihood.predict_mean_and_var(mean, variance)
     return v, mean + jnp.sqrt(variance / error) * standard_normal(last_key, mean.shape, mean.dtype)
 
 
 def statistics(config: Config, model: DeepGP, v: Flat, rows: Rows) -> Float[Array, " t"]:
     """T(v, y): the function at the probes, hidden layers at their means, the log-likelihood, the log joint."""
-    _, unravel = ravel_pytree(model.zero_outputs())
-    factors = model.factors()
+    outputs = Packing(model.zero_outputs())
+    prepared = model.prepare()
 
     def project(inputs: Array) -> Projection:
-        return model.layers[0].project(factors[0], inputs)
+        return model.layers[0].project(prepared.layers[0], inputs)
 
     still = tuple(jnp.zeros((layer.width,), v.dtype) for layer in model.layers[:-1])
-    function, _ = propagate(model, factors, unravel(v), project(jnp.asarray(PROBES, v.dtype)), still)
+    function, _ = propagate(model, prepared, outputs.unpack(v), project(jnp.asarray(PROBES, v.dtype)), still)
     batch = Batch(project(rows.X), rows.y, jnp.ones((ROWS,), v.dtype))
     watched = config._replace(inner_samples=WATCHED_SAMPLES)
-    joint, fit = density_of_v(watched, model, factors, batch, rows.num_data)(jax.random.key(0), v)
+    joint, fit = density_of_v(watched, model, prepared, batch, rows.num_data)(jax.random.key(0), v)
     return jnp.concatenate([function[:, 0], jnp.stack([fit, joint])])
 
 
-def sample(config: Config, key: PRNGKeyArray, model: DeepGP, rows: Rows) -> Float[Array, "s k"]:
+def sample(
+    config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, rows: Rows
+) -> Float[Array, "s k"]:
     """v | y by the method's own phases, all of theta fixed."""
-    method, problem = METHODS[config.method], problem_of(model, ["*"])
-    keys = jax.random.split(key, 3)
-    state = method.start(config, keys[0], problem, rows)
-    for phase, phase_key in zip(method.phases(config), keys[1:], strict=True):
-        state = state if phase.enter is None else phase.enter(config, problem, rows, state)
-        context = problem if phase.context is None else phase.context(config, phase_key, problem, rows, state)
-        state, _ = phase.advance(config, phase_key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.iterations))
-    return state.samples[0]
+    run = Run(key, problem_of(model, ["*"]), rows, config, rates)
+    *_, last = chunks(run, call_plainly, whole=True)
+    return last.state.samples[0]
 
 
-def replicate(config: Config, key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Float[Array, " t"]:
+def replicate(config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Float[Array, " t"]:
     """One replication: the rank of the truth by every statistic."""
     truth_key, sampling_key = jax.random.split(key)
     v, y = simulate(truth_key, model, error)
     rows = Rows(jnp.asarray(X, float), y, jnp.asarray(ROWS, jnp.int32))
-    drawn = jax.vmap(lambda draw: statistics(config, model, draw, rows))(sample(config, sampling_key, model, rows))
+    drawn = jax.vmap(lambda draw: statistics(config, model, draw, rows))(sample(config, rates, sampling_key, model, rows))
     return jnp.sum(drawn < statistics(config, model, v, rows), axis=0)
 
 
-def _replicate_all(config: Config, keys: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Array:
-    return jax.vmap(lambda key: replicate(config, key, model, error))(keys)
+def _replicate_all(config: Config, rates: Rates, keys: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Array:
+    return jax.vmap(lambda key: replicate(config, rates, key, model, error))(keys)
 
 
 replicate_all = quick_jit(_replicate_all, static_argnums=(0,))
@@ -163,4 +161,5 @@ def rank_histogram(case: Case, seed: int, replications: int, error: float = 1.0)
     """Many replications as one program."""
     settings = make_settings(inner_samples=case.inner_samples, num_samples=DRAWS, **BUDGET)
     keys = jax.random.split(jax.random.key(seed), replications)
-    return RankHistogram(np.asarray(replicate_all(settings.config(ROWS), keys, case.model, jnp.asarray(error, float))))
+    config, rates = settings.config(ROWS), settings.rates(ROWS)
+    return RankHistogram(np.asarray(replicate_all(config, rates, keys, case.model, jnp.asarray(error, float))))
