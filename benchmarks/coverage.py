@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from deepwell.studies.rows import Store
 
 from deepwell import __version__, fit
 from deepwell.data import load, split_rows
 from deepwell.predict.scores import scores
-from deepwell.studies.rows import Store
 
 SETS = ("energy", "concrete", "kin8nm", "power")
 LEVELS = (0.9, 0.95)

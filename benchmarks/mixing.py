@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from deepwell.studies.rows import Store
 
 from deepwell import __version__, fit
 from deepwell.data import load, split_rows
 from deepwell.predict.scores import scores
-from deepwell.studies.rows import Store
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},

@@ -133,7 +133,9 @@ def test_hidden_layers_feed_the_last_one(model, table):
     assert (samples, width) == (np.prod(model.posterior.draws), 3)
     deep_gp = model.posterior.model
     prepared = deep_gp.prepare()
-    first = deep_gp.layers[0].project(prepared.layers[0], jnp.asarray(model.x_scaling.standardise(X[:5].to_numpy()), float))
+    first = deep_gp.layers[0].project(
+        prepared.layers[0], jnp.asarray(model.x_scaling.standardise(X[:5].to_numpy()), float)
+    )
     noise = np.asarray(model.posterior.noise[0]).reshape(samples, width)
     f = hidden[0] + np.sqrt(np.asarray(first.variance))[:, None] * noise[0]
     last = deep_gp.layers[1].project(prepared.layers[1], jnp.asarray(f, float))

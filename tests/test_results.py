@@ -11,6 +11,9 @@ import textwrap
 
 import numpy as np
 import pytest
+from deepwell.studies.page import Page, publish
+from deepwell.studies.published import Figure, published, published_figure
+from deepwell.studies.rows import Store
 from matplotlib.figure import Figure as EmptyFigure
 
 from deepwell.data.splits import split_by_group
@@ -18,11 +21,8 @@ from deepwell.errors import InputError
 from deepwell.store.locks import claimed
 from deepwell.studies.comparison import Summary, beside_the_paper, summarise, z_value
 from deepwell.studies.options import HOW, Options
-from deepwell.studies.page import Page, publish
 from deepwell.studies.provenance import commit, data_hash
-from deepwell.studies.published import Figure, published, published_figure
 from deepwell.studies.ranks import average_ranks, ranks_beside_the_papers, ranks_table
-from deepwell.studies.rows import Store
 from deepwell.studies.sweep import Job, sweep, sweep_and_publish
 from deepwell.studies.uci import METHODS, SETS, USUAL_METHODS, runs_table
 

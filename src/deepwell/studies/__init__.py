@@ -1,1 +1,1 @@
-"""The paper's studies."""
+"""The studies of the paper, run by ``deepwell reproduce``."""

@@ -1,13 +1,13 @@
 """``mcem`` and ``runtime``: test log-likelihood while a method learns, against iterations and seconds.
 
-A fit is looked at between chunks, and scored as if its burn-in ended there. The clock stands still meanwhile, and does
-not see compilation either: the first chunk is run once beforehand.
+The fit is interrupted between chunks and scored as if its burn-in ended there. The clock counts neither the scoring nor
+compilation: the first chunk is run once beforehand.
 """
 
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,194 +16,203 @@ from typing import Any, NamedTuple
 from deepwell.fits.fit import fit
 from deepwell.fits.settings import Settings
 from deepwell.inference.registry import method_named
-from deepwell.predict.scores import scores
 from deepwell.store.tensor_file import write_atomically
 from deepwell.studies import figures
-from deepwell.studies.comparison import table
-from deepwell.studies.options import HOW, Options, chosen
-from deepwell.studies.page import Page
-from deepwell.studies.provenance import data_hash
-from deepwell.studies.published import published
-from deepwell.studies.rows import Row, Store
-from deepwell.studies.sweep import Job, Writer, sweep_and_publish
-from deepwell.studies.uci import SETS, rows_of_split
+from deepwell.studies.benchmark_sets import UCI_SETS, load_split
+from deepwell.studies.comparison import markdown_table
+from deepwell.studies.job import Job, RowWriter
+from deepwell.studies.options import StudyDefaults, StudyOptions, select
+from deepwell.studies.paper_scores import paper_results
+from deepwell.studies.row_store import Row
+from deepwell.studies.study import Study
+from deepwell.studies.study_page import StudyPage
 
-KEY = ("dataset", "depth", "method", "iteration", "split", "seed", *HOW)
-LOOKS, ROUND = 20, 500
-"""Looks at a fit, at most; they lie a multiple of this many iterations apart, rounded up to whole chunks."""
-DRAWS: dict[str, Any] = {"num_samples": 50, "spacing": 10}
-"""Samples behind a score."""
+MOST_POINTS, ROUND_TO = 20, 500
+"""Points of a curve, at most. They lie a multiple of ``ROUND_TO`` iterations apart, rounded up to whole chunks."""
+SAMPLES_PER_POINT: dict[str, Any] = {"num_samples": 50, "spacing": 10}
 
 
 class Comparison(NamedTuple):
-    """The paper's set and depth, methods by name, and the sentence above the table."""
+    """The set and depth of the paper, the methods by name, the sentence above the table, and what the paper says of
+    ``published.json``'s entry for the study."""
 
+    name: str
     dataset: str
     depth: int
     methods: dict[str, dict[str, Any]]
     about: str
+    paper_says: Callable[[dict[str, Any]], str]
 
 
-COMPARISONS = {
-    "mcem": Comparison(
-        "kin8nm",
-        2,
-        {
-            "Moving Window MCEM": {"inference": "sghmc", "window_size": 300},
-            "MCEM": {"inference": "mcem", "e_steps": 500, "e_samples": 10},
-            "naive": {"inference": "sghmc-naive"},
-        },
-        "Moving Window MCEM (window 300 if nothing else is said), MCEM (10 samples of 500 steps, likewise) and theta "
-        "following the newest sample alone.",
+MCEM_COMPARISON = Comparison(
+    "mcem",
+    "kin8nm",
+    2,
+    {
+        "Moving Window MCEM": {"inference": "sghmc", "window_size": 300},
+        "MCEM": {"inference": "mcem", "e_steps": 500, "e_samples": 10},
+        "naive": {"inference": "sghmc-naive"},
+    },
+    "Moving Window MCEM (window of 300 unless set), MCEM (10 samples of 500 steps unless set), and the naive method, "
+    "in which theta follows the newest sample alone.",
+    lambda curves: "; ".join(f"{name} about {value} after {s} s" for name, (value, s) in curves.items()) + ".",
+)
+RUNTIME_COMPARISON = Comparison(
+    "runtime",
+    "protein",
+    3,
+    {
+        "SGHMC": {"inference": "sghmc"},
+        "DSVI": {"inference": "dsvi"},
+        "Decoupled DSVI": {"inference": "dsvi-decoupled"},
+    },
+    "Seconds without compilation and scoring.",
+    lambda curves: (
+        f"SGHMC reached 20,000 iterations {curves['times faster']} times faster than DSVI, and a higher limit."
     ),
-    "runtime": Comparison(
-        "protein",
-        3,
-        {
-            "SGHMC": {"inference": "sghmc"},
-            "DSVI": {"inference": "dsvi"},
-            "Decoupled DSVI": {"inference": "dsvi-decoupled"},
-        },
-        "Seconds without compilation and scoring.",
-    ),
-}
+)
 
 
 class WarmedUp(Exception):  # noqa: N818
-    """The programs are compiled; the fit that made them is not needed."""
+    """The programs are compiled; the fit that compiled them is not needed."""
 
 
 class Clock:
-    """Seconds since it was set."""
+    """A clock that can be set."""
 
     def __init__(self) -> None:
         self.set(0.0)
 
     def set(self, seconds: float) -> None:
-        self._since = time.perf_counter() - seconds
+        """Go on from so many seconds."""
+        self._zero = time.perf_counter() - seconds
 
     def read(self) -> float:
-        return time.perf_counter() - self._since
+        """Seconds since zero."""
+        return time.perf_counter() - self._zero
 
 
-def run_curves(name: str, options: Options) -> None:
-    """Rows, table, figure."""
-    options, study = options.of_study("paper", ("depth", "inference")), COMPARISONS[name]
-    jobs = list(_jobs(options, study))
-    sweep_and_publish(Store(options.folder, name, KEY), options, jobs, _in_words, partial(page, name))
-
-
-def _jobs(options: Options, study: Comparison) -> Iterator[Job]:
-    names = chosen("data set", options.datasets, SETS, (study.dataset,))
-    depths = options.depths or ((2,) if options.smoke else (study.depth,))
-    for dataset in names:
-        for depth in depths:
-            for method in chosen("method", options.methods, tuple(study.methods)):
-                iterations = looks(options.settings_of({"depth": depth, **study.methods[method]}))
-                for split in options.splits or (0,):
-                    common = {"dataset": dataset, "depth": depth, "method": method, "split": split}
-                    common |= {"seed": options.seed, **options.how()}
-                    members = [{**common, "iteration": iteration} for iteration in iterations]
-                    kind = f"{dataset}, depth {depth}, {method}"
-                    title = f"{kind}, split {split}, {options.in_words()}"
-                    yield Job(title, members, partial(work, options, study), kind=kind)
-
-
-def looks(settings: Settings) -> list[int]:
-    """Evenly spaced ends of chunks of the burn-in, its own end the last of them."""
-    phase = method_named(settings.inference).phases(settings.config(1))[0]
-    gap = ROUND * math.ceil(phase.iterations / (LOOKS * ROUND))
-    gap = phase.chunk * math.ceil(gap / phase.chunk)
-    return [*range(gap, phase.iterations, gap), phase.iterations]
-
-
-def work(options: Options, study: Comparison, members: Sequence[Row], folder: Path, write: Writer) -> None:
-    """One fit, a row a look."""
-    first = members[0]
-    data = options.table(first["dataset"])
-    X, y = data.X.to_numpy(float), data.y.to_numpy()
-    train, test = rows_of_split(data, X, first["split"], first["seed"])
-    settings = {"depth": first["depth"], **study.methods[first["method"]], **DRAWS, **first["settings"]}
-    common = {"preset": first["preset"], "seed": first["seed"] + first["split"], **settings}
-    wanted = {member["iteration"]: member for member in members}
-    clock, pace = Clock(), Pace(folder / "pace.json")
-    going_on = pace.read()
-
-    def warm_up(iteration: int, model_now: Any) -> None:
-        raise WarmedUp
-
-    def look(iteration: int, model_now: Any) -> None:
-        nonlocal going_on
-        if going_on is not None:  # from a checkpoint: its iterations took their time
-            clock.set(iteration * going_on)
-            going_on = None
-        seconds = clock.read()
-        if iteration in wanted:
-            score = scores(model_now().predict_dist(X[test]), y[test])
-            write(wanted.pop(iteration), {**score, "seconds": round(seconds, 3), "data": data_hash(X, y)})
-        pace.note(seconds / iteration)
-        clock.set(seconds)
-
-    with suppress(WarmedUp):
-        fit(X[train], y[train], look=warm_up, **common)
-    clock.set(0.0)
-    fit(X[train], y[train], look=look, checkpoint=folder, every=options.every, verbose=options.verbose, **common)
-
-
-class Pace:
-    """Seconds an iteration so far, kept in a file for the process that goes on after this one."""
+class IterationSeconds:
+    """Seconds an iteration so far, kept in a file for a process that resumes this one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def note(self, seconds: float) -> None:
+    def write(self, seconds: float) -> None:
+        """Keep the newest value."""
         write_atomically(self._path, json.dumps(seconds).encode())
 
     def read(self) -> float | None:
-        """None if no process has begun before."""
+        """The value of an earlier process, or None."""
         return json.loads(self._path.read_bytes()) if self._path.exists() else None
 
 
-def page(name: str, rows: Sequence[Row]) -> Page:
-    """Where each method ended, and the curves, for each set, depth, split and device, whose seconds are not those of
-    another; the paper's own first."""
-    study = COMPARISONS[name]
-    paragraphs, sections = ["# Test log-likelihood while learning\n", f"{study.about}\n"], {}
-    where = ("dataset", "depth", "split", "device")
-    places = {tuple(row[name] for name in where) for row in rows}
-    for place in sorted(places, key=lambda p: (p[:2] != (study.dataset, study.depth), SETS.index(p[0]), *p[1:])):
-        some = [row for row in rows if tuple(row[name] for name in where) == place]
-        curves = {method: _curve(some, method) for method in study.methods}
+def jobs(comparison: Comparison, options: StudyOptions) -> Iterator[Job]:
+    """A job for each curve."""
+    datasets = select("data set", options.datasets, tuple(UCI_SETS), (comparison.dataset,))
+    methods = select("method", options.methods, tuple(comparison.methods))
+    for dataset in datasets:
+        for depth in options.depths or ((2,) if options.smoke else (comparison.depth,)):
+            for method in methods:
+                iterations = scored_iterations(options.fit_settings({"depth": depth, **comparison.methods[method]}))
+                for split in options.splits or (0,):
+                    common = options.row(dataset=dataset, depth=depth, method=method, split=split)
+                    members = [{**common, "iteration": iteration} for iteration in iterations]
+                    kind = f"{dataset}, depth {depth}, {method}"
+                    title = f"{kind}, split {split}, {options.in_words()}"
+                    yield Job(title, members, partial(trace_curve, comparison, options), kind=kind)
+
+
+def scored_iterations(settings: Settings) -> list[int]:
+    """Evenly spaced ends of chunks of the burn-in, the last one its own end."""
+    phase = method_named(settings.inference).phases(settings.config(1))[0]
+    gap = ROUND_TO * math.ceil(phase.iterations / (MOST_POINTS * ROUND_TO))
+    gap = phase.chunk * math.ceil(gap / phase.chunk)
+    return [*range(gap, phase.iterations, gap), phase.iterations]
+
+
+def trace_curve(
+    comparison: Comparison, options: StudyOptions, members: Sequence[Row], folder: Path, write: RowWriter
+) -> None:
+    """One fit, a row a point of its curve."""
+    first = members[0]
+    split = load_split(first["dataset"], first["split"], first["seed"], options.smoke)
+    settings = {"depth": first["depth"], **comparison.methods[first["method"]], **SAMPLES_PER_POINT}
+    settings |= {**first["settings"], "preset": first["preset"], "seed": first["seed"] + first["split"]}
+    wanted = {member["iteration"]: member for member in members}
+    clock, iteration_seconds = Clock(), IterationSeconds(folder / "pace.json")
+    earlier = iteration_seconds.read()
+
+    def stop(iteration: int, model_now: Any) -> None:
+        raise WarmedUp
+
+    def score(iteration: int, model_now: Any) -> None:
+        nonlocal earlier
+        if earlier is not None:  # the fit resumed from a checkpoint, whose iterations took this time
+            clock.set(iteration * earlier)
+            earlier = None
+        seconds = clock.read()
+        if iteration in wanted:
+            results = split.test_scores(model_now())
+            write(wanted.pop(iteration), {**results, "seconds": round(seconds, 3), "data": split.hash})
+        iteration_seconds.write(seconds / iteration)
+        clock.set(seconds)
+
+    with suppress(WarmedUp):
+        fit(*split.training, monitor=stop, **settings)
+    clock.set(0.0)
+    fit(*split.training, monitor=score, checkpoint=folder, every=options.every, verbose=options.verbose, **settings)
+
+
+def draw_page(comparison: Comparison, options: StudyOptions, rows: Sequence[Row]) -> StudyPage:
+    """A section for each set, depth, split and device, as seconds of different devices do not compare; the paper's set
+    and depth first."""
+    papers_own = (comparison.dataset, comparison.depth)
+    paragraphs, sections = ["# Test log-likelihood while learning\n", f"{comparison.about}\n"], {}
+    sets, fields = list(UCI_SETS), ("dataset", "depth", "split", "device")
+    section_keys = {tuple(row[name] for name in fields) for row in rows}
+    for key in sorted(section_keys, key=lambda key: (key[:2] != papers_own, sets.index(key[0]), *key[1:])):
+        section_rows = [row for row in rows if tuple(row[name] for name in fields) == key]
+        curves = {method: _curve(section_rows, method) for method in comparison.methods}
         curves = {method: curve for method, curve in curves.items() if curve}
-        title = "{}, depth {}, split {}, {}".format(*place)
+        title = "{}, depth {}, split {}, {}".format(*key)
         sections[title] = curves
-        paragraphs += [f"## {title}\n", _ends(curves)]
-        if place[:2] == (study.dataset, study.depth):
-            paragraphs.append(f"Paper: {_paper_says(name)}\n")
-    return Page(paragraphs, figures.curves(sections, tuple(study.methods)))
+        paragraphs += [f"## {title}\n", _ends_table(curves)]
+        if key[:2] == papers_own:
+            paragraphs.append(f"Paper: {comparison.paper_says(paper_results()['curves'][comparison.name])}\n")
+    return StudyPage(paragraphs, figures.curves(sections, tuple(comparison.methods)))
 
 
 def _curve(rows: Sequence[Row], method: str) -> list[Row]:
     return sorted((row for row in rows if row["method"] == method), key=lambda row: row["iteration"])
 
 
-def _ends(curves: dict[str, list[Row]]) -> str:
-    """A line a method: where it ended, and where it was best."""
+def _ends_table(curves: dict[str, list[Row]]) -> str:
+    """A line a method: its last point and its best."""
     lines = []
     for method, curve in curves.items():
         last, best = curve[-1], max(curve, key=lambda row: row["test_log_likelihood"])
-        ended = [f"{last['test_log_likelihood']:.3f}", f"{last['rmse']:.4g}", f"{last['seconds']:.0f}"]
-        lines.append([method, last["iteration"], *ended, f"{best['test_log_likelihood']:.3f} at {best['iteration']}"])
-    return table(["method", "iterations", "test log-likelihood", "RMSE", "seconds", "best"], lines)
+        end = [f"{last['test_log_likelihood']:.3f}", f"{last['rmse']:.4g}", f"{last['seconds']:.0f}"]
+        lines.append([method, last["iteration"], *end, f"{best['test_log_likelihood']:.3f} at {best['iteration']}"])
+    return markdown_table(["method", "iterations", "test log-likelihood", "RMSE", "seconds", "best"], lines)
 
 
-def _paper_says(name: str) -> str:
-    found = published()["curves"][name]
-    if name == "runtime":
-        return f"SGHMC reached 20,000 iterations {found['times faster']} times faster than DSVI, and a higher limit."
-    return "; ".join(f"{method} about {value} after {seconds} s" for method, (value, seconds) in found.items()) + "."
-
-
-def _in_words(row: Row) -> str:
+def describe_row(row: Row) -> str:
+    """kin8nm, depth 2, MCEM, split 0, iteration 1000: 1.200 (30 s)."""
     name = f"{row['dataset']}, depth {row['depth']}, {row['method']}, split {row['split']}"
     return f"{name}, iteration {row['iteration']}: {row['test_log_likelihood']:.3f} ({row['seconds']:.0f} s)"
+
+
+def _study(comparison: Comparison) -> Study:
+    return Study(
+        name=comparison.name,
+        key=("dataset", "depth", "method", "iteration", "split"),
+        defaults=StudyDefaults("paper", own_settings=("depth", "inference")),
+        takes=("datasets", "methods", "depths", "splits", "every"),
+        jobs=partial(jobs, comparison),
+        draw_page=partial(draw_page, comparison),
+        describe_row=describe_row,
+    )
+
+
+MCEM, RUNTIME = _study(MCEM_COMPARISON), _study(RUNTIME_COMPARISON)

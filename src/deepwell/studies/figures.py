@@ -1,4 +1,4 @@
-"""The paper's figures, from rows: each function returns a ``Figure``, in colour-blind safe colours."""
+"""The paper's figures from rows, in colour-blind safe colours. Each function returns a matplotlib ``Figure``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,24 +6,27 @@ from typing import Any
 import numpy as np
 
 from deepwell.doors.plots import BLUE, GREY, ORANGE
-from deepwell.studies.comparison import NOT_COMPARABLE, summarise
-from deepwell.studies.published import published_figure
-from deepwell.studies.ranks import ranks_beside_the_papers
-from deepwell.studies.rows import Row
+from deepwell.studies.comparison import summarise
+from deepwell.studies.paper_scores import NOT_COMPARABLE, comparable_score
+from deepwell.studies.ranks import ranks_beside_paper
+from deepwell.studies.row_store import Row
 
 GREEN, PINK, SKY = "#009E73", "#CC79A7", "#56B4E9"
 ONE, MANY = "one chain", "many chains"
-"""Where the draws of a test of Gaussianity come from."""
+"""Where the draws of the test of Gaussianity come from."""
 LEAST_P = 1e-30
-"""p-values below have a mark at the bottom."""
+"""Smaller p-values are marked at the bottom."""
 Spread = tuple[float, float]
 """A mean and a standard deviation, which may be NaN."""
 SHADES = {"BNN": GREY, "SGP": PINK, "DGP": PINK, "Dec": GREEN, "SGHMC": BLUE, "SGHMC-bayes": ORANGE}
 
 
 def uci(rows: Sequence[Row], sets: Sequence[str], methods: Sequence[str]) -> Any:
-    """A panel a data set of two methods or more, a line a method: mean and standard deviation of the test
-    log-likelihood; the paper's in hollow grey; and a panel of average ranks among the paper's methods."""
+    """Mean and standard deviation of the test log-likelihood, the paper's in hollow grey.
+
+    A panel for each data set with at least two methods, a line for each method; the last panel shows average ranks
+    among the paper's methods.
+    """
     from matplotlib.figure import Figure
 
     score = "test_log_likelihood"
@@ -37,13 +40,13 @@ def uci(rows: Sequence[Row], sets: Sequence[str], methods: Sequence[str]) -> Any
     panels = np.ravel(figure.subplots(across, columns, sharey=True, squeeze=False))
     for axes, name in zip(panels, shown, strict=False):
         comparable = name not in NOT_COMPARABLE
-        papers = {method: published_figure(score, name, method) for method in lines} if comparable else {}
+        papers = {method: comparable_score(score, name, method) for method in lines}
         here = {method: cell[:2] for (s, method), cell in cells.items() if s == name}
-        theirs = {method: (found.mean, found.std or np.nan) for method, found in papers.items() if found}
+        theirs = {method: (paper.mean, paper.std or np.nan) for method, paper in papers.items() if paper}
         _one_panel(axes, name + ("" if comparable else " (the paper's was another)"), lines, here, theirs)
-    ranked, papers_ranked = ranks_beside_the_papers(rows, score)
+    ranked, papers_ranked = ranks_beside_paper(rows, score)
     title = f"average rank, {len(ranked.splits)} sets (1 is best)"
-    _one_panel(panels[len(shown)], title, lines, ranked.of, papers_ranked.of)
+    _one_panel(panels[len(shown)], title, lines, ranked.by_method, papers_ranked.by_method)
     for axes in panels[len(shown) + 1 :]:
         axes.remove()
     panels[0].errorbar([], [], fmt="o", color=BLUE, label="here")
@@ -59,16 +62,16 @@ def uci(rows: Sequence[Row], sets: Sequence[str], methods: Sequence[str]) -> Any
 def _one_panel(
     axes: Any, title: str, lines: Sequence[str], here: Mapping[str, Spread], paper: Mapping[str, Spread]
 ) -> None:
-    """Ours above the paper's on the line of each method; wide enough for the means and usual spreads."""
+    """On the line of each method ours above the paper's. The axis fits the means and typical spreads."""
     for place, method in enumerate(lines):
-        for found, above, style in (
+        for spreads, above, style in (
             (paper, 0.18, {"fmt": "s", "color": GREY, "mfc": "white", "markersize": 4, "linewidth": 0.8}),
             (here, -0.18, {"fmt": "o", "color": _shade(method), "markersize": 5}),
         ):
-            if method in found:
-                mean, spread = found[method]
+            if method in spreads:
+                mean, spread = spreads[method]
                 axes.errorbar(mean, place + above, xerr=None if np.isnan(spread) else spread, **style)
-    every = np.array([each for found in (here, paper) for each in found.values()]).reshape(-1, 2)
+    every = np.array([each for spreads in (here, paper) for each in spreads.values()]).reshape(-1, 2)
     if len(np.unique(every[:, 0])) > 1:
         usual = np.nanmedian(every[:, 1]) if np.any(np.isfinite(every[:, 1])) else 0.0
         margin = max(0.1 * np.ptp(every[:, 0]), 1.2 * usual)
@@ -85,7 +88,7 @@ def _shade(method: str) -> str:
 
 
 def curves(sections: Mapping[str, Mapping[str, Sequence[Row]]], methods: Sequence[str]) -> Any:
-    """Test log-likelihood against iterations, and against seconds; a row of panels a section, a line a method."""
+    """Test log-likelihood against iterations and against seconds: two panels a section, a line a method."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 0.4 + 3.4 * len(sections)), layout="constrained")
@@ -108,20 +111,20 @@ def _curves_of_one(
         axes.set_xlabel(along)
         axes.grid(linewidth=0.4, alpha=0.5)
         axes.spines[["top", "right"]].set_visible(False)
-    found = np.array([row["test_log_likelihood"] for rows in by_method.values() for row in rows])
-    if len(found) > 4:  # a bad start must not flatten the rest
-        floor = np.quantile(found, 0.1) - 0.1 * np.ptp(found[found >= np.quantile(found, 0.1)])
+    values = np.array([row["test_log_likelihood"] for rows in by_method.values() for row in rows])
+    if len(values) > 4:  # a bad start must not flatten the rest
+        floor = np.quantile(values, 0.1) - 0.1 * np.ptp(values[values >= np.quantile(values, 0.1)])
         panels[0].set_ylim(floor, None)
         panels[0].text(
-            0.99, 0.02, _said_of_what_is_below(by_method, floor), transform=panels[0].transAxes, ha="right", fontsize=7,
+            0.99, 0.02, _text_on_points_below(by_method, floor), transform=panels[0].transAxes, ha="right", fontsize=7,
             color=GREY, bbox={"color": "white", "alpha": 0.8},
         )  # fmt: skip
     panels[0].set_ylabel("test log-likelihood")
     panels[1].legend(frameon=False)
 
 
-def _said_of_what_is_below(by_method: Mapping[str, Sequence[Row]], floor: float) -> str:
-    """A line a method that has points there."""
+def _text_on_points_below(by_method: Mapping[str, Sequence[Row]], floor: float) -> str:
+    """A line for each method with points below the axis."""
     lines = []
     for method, rows in by_method.items():
         below = [row for row in rows if row["test_log_likelihood"] < floor]
@@ -132,8 +135,10 @@ def _said_of_what_is_below(by_method: Mapping[str, Sequence[Row]], floor: float)
 
 
 def gaussianity(rows: Sequence[Row], threshold: float) -> Any:
-    """Above: p-values of every set, by depth (colour) and by how the draws were made (marker); below: the least
-    Gaussian output of the deepest model of each set, draws of many chains, with the Gaussian fitted to it."""
+    """Top: p-values of each set, by depth (colour) and by where the draws come from (marker).
+
+    Bottom: the least Gaussian output of each set's deepest model, from many chains, and the Gaussian fitted to it.
+    """
     from matplotlib.figure import Figure
 
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
@@ -178,8 +183,8 @@ def _histogram(axes: Any, row: Row) -> None:
     axes.set_yticks([])
 
 
-def bars(rows: Sequence[Row], methods: Sequence[str], score: str, published_table: str) -> Any:
-    """One score of every method of one table, the paper's beside it."""
+def bars(rows: Sequence[Row], methods: Sequence[str], score: str) -> Any:
+    """One score of each method of one table, beside the paper's."""
     from matplotlib.figure import Figure
 
     cells = summarise(rows, score)
@@ -187,8 +192,8 @@ def bars(rows: Sequence[Row], methods: Sequence[str], score: str, published_tabl
     figure = Figure(figsize=(6.0, 1.4 + 0.36 * len(lines)), layout="constrained")
     axes = figure.subplots()
     for place, (key, ours) in enumerate(lines):
-        paper = published_figure(published_table, *key)
-        if paper is not None and key[0] not in NOT_COMPARABLE:
+        paper = comparable_score(score, *key)
+        if paper is not None:
             axes.plot(paper.mean, place + 0.15, "s", color=GREY, mfc="white", label="paper")
         axes.plot(ours.mean, place - 0.15, "o", color=_shade(key[1]), label="here")
     axes.set_yticks(range(len(lines)), [key[1] for key, _ in lines])

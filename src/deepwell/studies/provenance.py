@@ -22,15 +22,16 @@ def provenance() -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """The commit of the checkout this package is part of, with ``+`` if tracked files have changed since."""
+    """The commit of the checkout that holds this package, with ``+`` if tracked files have changed since."""
     package = Path(deepwell.__file__).parent
 
     def git(*arguments: str) -> str | None:
+        command = ["git", "-C", str(package), *arguments]
         try:
-            found = subprocess.run(["git", "-C", str(package), *arguments], capture_output=True, text=True, timeout=20)
+            finished = subprocess.run(command, capture_output=True, text=True, timeout=20)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return found.stdout.strip() if found.returncode == 0 else None
+        return finished.stdout.strip() if finished.returncode == 0 else None
 
     if git("ls-files", "--error-unmatch", "__init__.py") is None:
         return None
@@ -39,8 +40,8 @@ def commit() -> str | None:
 
 
 def data_hash(X: np.ndarray, y: np.ndarray) -> str:
-    """Of all values, inputs then targets."""
-    found = hashlib.sha256(np.ascontiguousarray(X, np.float64).tobytes())
+    """A hash of all values, inputs then targets."""
+    digest = hashlib.sha256(np.ascontiguousarray(X, np.float64).tobytes())
     labels = y if y.dtype.kind in "fiu" else y.astype(str)
-    found.update(np.ascontiguousarray(labels).tobytes())
-    return found.hexdigest()[:16]
+    digest.update(np.ascontiguousarray(labels).tobytes())
+    return digest.hexdigest()[:16]

@@ -5,83 +5,78 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwell.studies.comparison import NOT_COMPARABLE, table
-from deepwell.studies.published import published_figure
-from deepwell.studies.rows import Row
+from deepwell.studies.comparison import markdown_table
+from deepwell.studies.paper_scores import comparable_score
+from deepwell.studies.row_store import Row
 
-OFTEN = 0.5
+LEAST_SHARE = 0.5
 """A method is ranked if it has at least this share of the data sets of the method that has most."""
 
 
 class Ranks(NamedTuple):
-    """Mean and standard deviation over data sets of each method's rank, 1 the highest mean score; on how many splits of
-    which sets they rest; and the methods left out."""
+    """Each method's rank, 1 being the highest mean score, as mean and standard deviation over data sets; the number of
+    splits behind each set; and the methods left out."""
 
-    of: dict[str, tuple[float, float]]
+    by_method: dict[str, tuple[float, float]]
     splits: dict[str, int]
     left_out: tuple[str, ...]
 
 
 def average_ranks(rows: Sequence[Row], score: str) -> Ranks:
-    """Ranks by the mean score over the splits that all ranked methods have of a set, over the sets with such splits.
+    """Rank by the mean score over the splits of a set that all ranked methods have, over the sets with such splits.
 
-    Where no set has all of them, methods are left out, the least run first, until one has.
+    While no set has all methods, the method with the fewest sets is left out.
     """
     from scipy.stats import rankdata
 
-    found: dict[tuple[str, str], dict[int, float]] = {}
+    scores: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
-        found.setdefault((row["dataset"], row["method"]), {})[row["split"]] = row[score]
-    sets, known = sorted({s for s, _ in found}), sorted({method for _, method in found})
-    count = {method: sum(m == method for _, m in found) for method in known}
-    methods = [method for method in known if count[method] >= OFTEN * max(count.values())]
+        scores.setdefault((row["dataset"], row["method"]), {})[row["split"]] = row[score]
+    sets, known = sorted({s for s, _ in scores}), sorted({method for _, method in scores})
+    count = {method: sum(m == method for _, m in scores) for method in known}
+    methods = [method for method in known if count[method] >= LEAST_SHARE * max(count.values())]
     while methods:
-        shared = {s: set.intersection(*(set(found.get((s, m), ())) for m in methods)) for s in sets}
+        shared = {s: set.intersection(*(set(scores.get((s, m), ())) for m in methods)) for s in sets}
         shared = {s: splits for s, splits in shared.items() if splits}
         if shared:
-            means = [[np.mean([found[s, m][i] for i in splits]) for m in methods] for s, splits in shared.items()]
+            means = [[np.mean([scores[s, m][i] for i in splits]) for m in methods] for s, splits in shared.items()]
             ranks = rankdata(-np.array(means), axis=1)
-            each = zip(np.mean(ranks, 0).tolist(), np.std(ranks, 0).tolist(), strict=True)
+            spreads = zip(np.mean(ranks, 0).tolist(), np.std(ranks, 0).tolist(), strict=True)
             left_out = tuple(method for method in known if method not in methods)
-            return Ranks(
-                dict(zip(methods, each, strict=True)), {s: len(splits) for s, splits in shared.items()}, left_out
-            )
+            counts = {s: len(splits) for s, splits in shared.items()}
+            return Ranks(dict(zip(methods, spreads, strict=True)), counts, left_out)
         methods.remove(min(methods, key=lambda method: count[method]))
     return Ranks({}, {}, tuple(known))
 
 
-def ranks_beside_the_papers(rows: Sequence[Row], score: str) -> tuple[Ranks, Ranks]:
-    """Ours and the paper's own, of the methods that the paper has too, over the same comparable sets."""
-    ours = average_ranks([row for row in rows if _papers(row, score)], score)
-    known = {
-        (row["dataset"], row["method"]): {"dataset": row["dataset"], "method": row["method"], "split": 0}
+def ranks_beside_paper(rows: Sequence[Row], score: str) -> tuple[Ranks, Ranks]:
+    """Our ranks and the paper's, of the methods that both have, over the same comparable sets."""
+    ours = average_ranks([row for row in rows if comparable_score(score, row["dataset"], row["method"])], score)
+    ranked = dict.fromkeys(
+        (row["dataset"], row["method"])
         for row in rows
-    }
-    theirs = [
-        {**row, score: _papers(row, score)}
-        for row in known.values()
-        if row["method"] in ours.of and row["dataset"] in ours.splits
+        if row["method"] in ours.by_method and row["dataset"] in ours.splits
+    )
+    papers = {key: comparable_score(score, *key) for key in ranked}
+    rows_of_paper = [
+        {"dataset": s, "method": m, "split": 0, score: paper.mean} for (s, m), paper in papers.items() if paper
     ]
-    return ours, average_ranks(theirs, score)
-
-
-def _papers(row: Row, score: str) -> float | None:
-    found = published_figure(score, row["dataset"], row["method"])
-    return None if found is None or row["dataset"] in NOT_COMPARABLE else found.mean
+    return ours, average_ranks(rows_of_paper, score)
 
 
 def ranks_table(rows: Sequence[Row], score: str) -> str:
-    """Average ranks, best first, and over what; then of the methods that the paper has too, beside the paper's."""
-    every, (ours, theirs) = average_ranks(rows, score), ranks_beside_the_papers(rows, score)
+    """Average ranks, best first, with the splits behind them; then ours and the paper's among the paper's methods."""
+    overall, (ours, papers) = average_ranks(rows, score), ranks_beside_paper(rows, score)
 
     def shown(ranks: Ranks, method: str) -> str:
-        return "{:.2f} ± {:.2f}".format(*ranks.of[method]) if method in ranks.of else ""
+        return "{:.2f} ± {:.2f}".format(*ranks.by_method[method]) if method in ranks.by_method else ""
 
-    best_first = sorted(every.of, key=lambda method: every.of[method][0])
-    lines = [[method, *(shown(ranks, method) for ranks in (every, ours, theirs))] for method in best_first]
-    over = ", ".join(f"{name} ({splits})" for name, splits in every.splits.items()) or "no set"
-    without = f" Not ranked, for want of sets: {', '.join(every.left_out)}." if every.left_out else ""
-    return (
-        f"Average rank by {score.replace('_', ' ')}, and its standard deviation over sets; over the splits that all "
-        f"have of {over}.{without}\n\n"
-    ) + table(["method", "rank", "among the paper's methods", "the paper's"], lines)
+    best_first = sorted(overall.by_method, key=lambda method: overall.by_method[method][0])
+    lines = [[method, *(shown(ranks, method) for ranks in (overall, ours, papers))] for method in best_first]
+    splits = ", ".join(f"{name} ({count})" for name, count in overall.splits.items()) or "no set"
+    left_out = f" Not ranked, as they have too few sets: {', '.join(overall.left_out)}." if overall.left_out else ""
+    title = (
+        f"Average rank by {score.replace('_', ' ')} and its standard deviation over sets, on the splits that all "
+        f"methods have: {splits}.{left_out}\n\n"
+    )
+    return title + markdown_table(["method", "rank", "among the paper's methods", "the paper's"], lines)

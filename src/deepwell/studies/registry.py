@@ -1,33 +1,15 @@
-"""The studies by name."""
+"""The studies by name: a new one is a file and a line here."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from deepwell.studies import curves, gaussianity, large_tables, toy, uci
+from deepwell.studies.study import Study
 
-from deepwell.studies.curves import run_curves
-from deepwell.studies.gaussianity import run_gaussianity
-from deepwell.studies.large_tables import run_table
-from deepwell.studies.options import Options
-from deepwell.studies.toy import run_toy
-from deepwell.studies.uci import run_uci
-
-
-class Study(NamedTuple):
-    """``takes``: the options that mean something to it, besides those that all take."""
-
-    run: Callable[[Options], None]
-    takes: tuple[str, ...]
-
-
-CURVES = ("datasets", "methods", "depths", "splits", "every")
-TABLES = ("methods", "splits", "every")
-STUDIES = {
-    "toy": Study(run_toy, ()),
-    "cep": Study(partial(run_table, "cep"), TABLES),
-    "mcem": Study(partial(run_curves, "mcem"), CURVES),
-    "runtime": Study(partial(run_curves, "runtime"), CURVES),
-    "mnist": Study(partial(run_table, "mnist"), TABLES),
-    "gaussianity": Study(run_gaussianity, ("datasets", "depths", "every")),
-    "uci": Study(run_uci, ("datasets", "methods", "depths", "splits", "group_size", "every")),
-}
-"""Quickest first."""
+_QUICKEST_FIRST = (
+    toy.TOY,
+    large_tables.CEP,
+    curves.MCEM,
+    curves.RUNTIME,
+    large_tables.MNIST,
+    gaussianity.GAUSSIANITY,
+    uci.UCI,
+)
+STUDIES: dict[str, Study] = {study.name: study for study in _QUICKEST_FIRST}

@@ -1,14 +1,15 @@
-"""Tables made up in the place of benchmark sets, small and all of one shape, to try a study out."""
+"""Made-up tables that stand in for benchmark sets in smoke runs, small and all of one shape."""
 
 import numpy as np
 
 from deepwell.data.benchmarks import Dataset
 
-ROWS, COLUMNS, CLASSES = 64, 8, 3
+ROWS, COLUMNS, NUM_CLASSES = 64, 8, 3
 
 
-def made_table(name: str, rows: int = ROWS) -> Dataset:
-    """A smooth function of two columns with a little noise, or three classes cut from it; the name sets the seed."""
+def synthetic_table(name: str, rows: int = ROWS) -> Dataset:
+    """A smooth function of two columns with a little noise; for mnist, three classes cut from it. The name is the
+    seed."""
     import pandas as pd
 
     rng = np.random.default_rng(list(name.encode()))
@@ -20,5 +21,5 @@ def made_table(name: str, rows: int = ROWS) -> Dataset:
     frame = pd.DataFrame(X, columns=names)
     if name != "mnist":
         return Dataset(name, frame, pd.Series(y, name="y"))
-    digits = np.digitize(y, np.quantile(y, np.arange(1, CLASSES) / CLASSES))
+    digits = np.digitize(y, np.quantile(y, np.arange(1, NUM_CLASSES) / NUM_CLASSES))
     return Dataset(name, frame, pd.Series(digits, name="y"), num_train=int(0.8 * rows), is_class=True)

@@ -1,10 +1,10 @@
 """Seven points that a deep GP of two layers explains in two ways.
 
 The targets are even in x. So if (f_1, f_2) explains them, its mirror image f_1'(x) = -f_1(-x), f_2'(h) = f_2(-h) does
-just as well: the hidden layer's mean is the identity, which is odd, and the kernels do not tell left from right. The
-best explanations are not their own mirror images (the dip in the middle is put to one side of the hidden axis, and the
-flat shoulder on that side is squeezed), so there are two of them, A and B, with one log joint density. They predict
-differently between the points: f'(x) = f(-x).
+so equally well: the mean of the hidden layer is the identity, which is odd, and the kernels are symmetric. The best
+explanations are not their own mirror images: the dip in the middle lies on one side of the hidden axis, and the flat
+shoulder on that side is squeezed. So there are two of them, A and B, with equal log joint density. Between the points
+they predict differently: f'(x) = f(-x).
 """
 
 from typing import Any, NamedTuple
@@ -28,17 +28,17 @@ SETTINGS: dict[str, Any] = {
     "depth": 2, "width": 1, "num_inducing": len(X), "hidden_variance": 1.0, "output_variance": 1.0,
     "objective": "expected", "fixed": ["*"], "step_size": 0.05, "sampling_friction": 0.05,
 }  # fmt: skip
-"""theta stays where it is: kernels of variance and lengthscale 1 in standard units, inducing inputs at the points."""
-CLIMB, POLISH, RATE = 1_500, 150, 0.05
+"""theta is fixed: kernels of variance and lengthscale 1 in standard units, inducing inputs at the points."""
+ADAM_STEPS, LBFGS_STEPS, LEARNING_RATE = 1_500, 150, 0.05
 """Steps of Adam at a falling rate, then of L-BFGS, from a start to a maximum."""
-SAME = 0.1
+SAME_WITHIN = 0.1
 """Two maxima are one if their hidden outputs differ by less than this at every point."""
 
 
 class Maxima(NamedTuple):
     """Local maxima of the log joint density of v, highest first.
 
-    hidden: f_1 at the points; v: whitened inducing outputs, flat; starts: how many ended there.
+    ``hidden`` is f_1 at the points, ``v`` the whitened inducing outputs, flat, ``starts`` how many runs ended there.
     """
 
     log_joint: np.ndarray
@@ -59,7 +59,7 @@ def toy_model(noise_variance: float) -> DeepGP:
 
 
 def log_joint(model: DeepGP, flat: Float[Array, " k"]) -> Float[Array, ""]:
-    """E log p(y | f_2) + log p(v), the hidden layer at its mean, as its variance at the points is nil."""
+    """E log p(y | f_2) + log p(v), with the hidden layer at its mean, as its variance at the points is zero."""
     points, y = (jnp.asarray(values, float) for values in standard_points())
     v = ravel_pytree(model.zero_outputs())[1](flat)
     prepared = model.prepare()
@@ -81,7 +81,7 @@ def layer_function(
 def _climb_all(model: DeepGP, starts: Float[Array, "s k"]) -> tuple[Array, Array]:
     import optax
 
-    adam, newton = optax.adam(optax.cosine_decay_schedule(RATE, CLIMB)), optax.lbfgs()
+    adam, newton = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, ADAM_STEPS)), optax.lbfgs()
 
     def loss(v: Array) -> Array:
         return -log_joint(model, v)
@@ -97,24 +97,24 @@ def _climb_all(model: DeepGP, starts: Float[Array, "s k"]) -> tuple[Array, Array
             update, state = newton.update(gradient, state, at, value=value, grad=gradient, value_fn=loss)
             return at + update, state
 
-        v, _ = jax.lax.fori_loop(0, CLIMB, step, (v, adam.init(v)))
-        v, _ = jax.lax.fori_loop(0, POLISH, polish, (v, newton.init(v)))
+        v, _ = jax.lax.fori_loop(0, ADAM_STEPS, step, (v, adam.init(v)))
+        v, _ = jax.lax.fori_loop(0, LBFGS_STEPS, polish, (v, newton.init(v)))
         return v, -loss(v)
 
     return jax.vmap(climb)(starts)
 
 
 def find_maxima(noise_variance: float, starts: int = 64, seed: int = 0) -> Maxima:
-    """Where optimisation ends from draws of the prior."""
+    """Maxima that optimisation reaches from draws of the prior."""
     model = toy_model(noise_variance)
-    begun = prior_draws(starts, seed)
-    v, heights = (np.asarray(found) for found in _climb_all(model, jnp.asarray(begun, float)))
+    ends = _climb_all(model, jnp.asarray(prior_draws(starts, seed), float))
+    v, heights = (np.asarray(values) for values in ends)
     places = jnp.asarray(standard_points()[0][:, 0], float)
     hidden = np.asarray(jax.vmap(lambda flat: layer_function(model, flat, 0, places))(jnp.asarray(v)))
     kept: list[int] = []
     counts: list[int] = []
     for i in np.argsort(-heights):
-        same = [k for k, j in enumerate(kept) if np.max(np.abs(hidden[i] - hidden[j])) < SAME]
+        same = [k for k, j in enumerate(kept) if np.max(np.abs(hidden[i] - hidden[j])) < SAME_WITHIN]
         if same:
             counts[same[0]] += 1
         else:
@@ -129,8 +129,8 @@ def prior_draws(count: int, seed: int) -> np.ndarray:
 
 
 def shares(hidden: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """Shares of samples (sample, point) in each of two modes (2, point), by their hidden outputs: a sample belongs to
-    the nearer mode if it is nearer to it than half their distance."""
+    """Shares of samples (sample, point) in each of two modes (2, point). A sample is in a mode if their hidden outputs
+    are closer than half the distance between the modes."""
     distance = np.sqrt(np.mean((hidden[:, None] - modes[None, :2]) ** 2, -1))
     near = distance < 0.5 * np.sqrt(np.mean((modes[0] - modes[1]) ** 2))
     return np.mean(near, 0)

@@ -20,8 +20,8 @@ from deepwell.inference.chains import no_samples
 from deepwell.inference.config import make_rates
 from deepwell.inference.moving_window import Collecting, draw_samples, freeze
 from deepwell.model.deep_gp import DeepGP
-from deepwell.numerics.packing import Packing
 from deepwell.numerics.jit import quick_jit
+from deepwell.numerics.packing import Packing
 
 CHAINS, STEPS, ROWS, INDUCING = 4096, 150, 40, 8
 DYNAMICS = sghmc.Dynamics(step_size=0.05, friction=0.1)

@@ -19,10 +19,10 @@ from deepwell.fits.presets import make_settings
 from deepwell.inference.config import Config, Rates
 from deepwell.inference.driver import Run, call_plainly, chunks
 from deepwell.inference.problem import density_of_v
-from deepwell.numerics.packing import Flat, Packing
 from deepwell.model.deep_gp import Batch, DeepGP, propagate
 from deepwell.model.layers import Projection
 from deepwell.numerics.jit import quick_jit
+from deepwell.numerics.packing import Flat, Packing
 from deepwell.numerics.randomness import standard_normal
 
 DRAWS, BINS = 31, 8
@@ -132,21 +132,23 @@ def statistics(config: Config, model: DeepGP, v: Flat, rows: Rows) -> Float[Arra
     return jnp.concatenate([function[:, 0], jnp.stack([fit, joint])])
 
 
-def sample(
-    config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, rows: Rows
-) -> Float[Array, "s k"]:
+def sample(config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, rows: Rows) -> Float[Array, "s k"]:
     """v | y by the method's own phases, all of theta fixed."""
     run = Run(key, problem_of(model, ["*"]), rows, config, rates)
     *_, last = chunks(run, call_plainly, whole=True)
     return last.state.samples[0]
 
 
-def replicate(config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Float[Array, " t"]:
+def replicate(
+    config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]
+) -> Float[Array, " t"]:
     """One replication: the rank of the truth by every statistic."""
     truth_key, sampling_key = jax.random.split(key)
     v, y = simulate(truth_key, model, error)
     rows = Rows(jnp.asarray(X, float), y, jnp.asarray(ROWS, jnp.int32))
-    drawn = jax.vmap(lambda draw: statistics(config, model, draw, rows))(sample(config, rates, sampling_key, model, rows))
+    drawn = jax.vmap(lambda draw: statistics(config, model, draw, rows))(
+        sample(config, rates, sampling_key, model, rows)
+    )
     return jnp.sum(drawn < statistics(config, model, v, rows), axis=0)
 
 

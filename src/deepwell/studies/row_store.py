@@ -1,7 +1,7 @@
 """Rows of a study in ``<folder>/<study>.jsonl``, one JSON line each, which several processes may share.
 
-A row is appended as one whole line under a lock, and only if there is no row of its key yet. A line torn by a killed
-process is no row: readers pass over it, and the next writer removes it.
+A row is appended as one whole line under a lock, and only if no row has its key yet. A line torn by a killed process
+is not a row: readers skip it, and the next writer removes it.
 """
 
 import json
@@ -14,48 +14,48 @@ from deepwell.errors import InputError
 from deepwell.store.locks import claimed
 
 Row = dict[str, Any]
-Key = tuple[str, ...]
+RowKey = tuple[str, ...]
 
 
-class Store:
-    """The rows of one study; ``key`` names the fields that tell rows apart."""
+class RowStore:
+    """The rows of one study; ``key_fields`` name the fields that tell rows apart."""
 
-    def __init__(self, folder: Path, study: str, key: Sequence[str]) -> None:
-        self.folder, self.study = folder, study
+    def __init__(self, folder: Path, study: str, key_fields: Sequence[str]) -> None:
+        self.study = study
         self.path = folder / f"{study}.jsonl"
-        self.hidden = folder / ".work" / study
+        self.work_folder = folder / ".work" / study
         """Locks and checkpoints of the study."""
-        self._names = tuple(key)
+        self._key_fields = tuple(key_fields)
         self._make_folder()
 
-    def key(self, row: Row) -> Key:
-        """What tells this row apart from others, as text."""
-        return tuple(json.dumps(row.get(name), sort_keys=True) for name in self._names)
+    def key(self, row: Row) -> RowKey:
+        """The values of the key fields, as JSON."""
+        return tuple(json.dumps(row.get(name), sort_keys=True) for name in self._key_fields)
 
     def rows(self) -> list[Row]:
-        """All whole rows, in the order of their writing."""
+        """All whole rows, in the order in which they were written."""
         if not self.path.exists():
             return []
         try:
             lines = self.path.read_bytes().split(b"\n")
         except OSError as error:
             raise InputError(f"cannot read {self.path}: {error.strerror}") from error
-        return [row for line in lines if (row := _read(line)) is not None]
+        return [row for line in lines if (row := _parsed(line)) is not None]
 
-    def finished(self) -> set[Key]:
-        """Keys of the rows there are."""
+    def finished(self) -> set[RowKey]:
+        """Keys of the rows that exist."""
         return {self.key(row) for row in self.rows()}
 
     def append(self, row: Row) -> bool:
-        """Write a row, on disk when this returns; False if there was one of its key. The folder may have gone."""
+        """Write a row to disk; False if its key exists. The folder is made again if it was removed."""
         line = json.dumps(row).encode() + b"\n"
         self._make_folder()
-        with claimed(self.hidden / "rows.lock", wait=True):
+        with claimed(self.work_folder / "rows.lock", wait=True):
             if self.key(row) in self.finished():
                 return False
             try:
                 with self.path.open("ab") as file:
-                    _mend(self.path)
+                    _end_last_line(self.path)
                     file.write(line)
                     file.flush()
                     os.fsync(file.fileno())
@@ -65,12 +65,12 @@ class Store:
 
     def _make_folder(self) -> None:
         try:
-            self.hidden.mkdir(parents=True, exist_ok=True)
+            self.work_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make the folder {self.hidden}: {error.strerror}") from error
+            raise InputError(f"cannot make the folder {self.work_folder}: {error.strerror}") from error
 
 
-def _read(line: bytes) -> Row | None:
+def _parsed(line: bytes) -> Row | None:
     try:
         row = json.loads(line)
     except ValueError:
@@ -78,13 +78,13 @@ def _read(line: bytes) -> Row | None:
     return row if isinstance(row, dict) else None
 
 
-def _mend(path: Path) -> None:
-    """End the last line: a whole row that lacks its line end gets one, a torn one is cut off."""
+def _end_last_line(path: Path) -> None:
+    """A whole last row without a line end gets one; a torn one is cut off."""
     content = path.read_bytes()
     if not content or content.endswith(b"\n"):
         return
     start = content.rfind(b"\n") + 1
-    if _read(content[start:]) is None:
+    if _parsed(content[start:]) is None:
         os.truncate(path, start)
     else:
         with path.open("ab") as file:
