@@ -90,10 +90,9 @@ def contents(model: FittedModel, held_out: HeldOut | None, file_name: str) -> di
 
 def probe_rows(model: FittedModel) -> np.ndarray:
     """Inputs to look at when no table is given: those that the posterior holds, or random ones."""
-    inputs = model.posterior.probe_inputs()
-    if inputs is None:
-        inputs = np.random.default_rng(0).standard_normal((PROBES, len(model.feature_names)))
-    return model.x_scaling.restore(np.asarray(inputs))
+    held = model.posterior.probe_inputs()
+    size = PROBES, len(model.feature_names)
+    return model.x_scaling.restore(np.random.default_rng(0).standard_normal(size) if held is None else np.asarray(held))
 
 
 def input_scales(model: FittedModel) -> Rows:

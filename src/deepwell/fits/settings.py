@@ -105,7 +105,8 @@ class Settings:
     priors: bool = setting(
         True,
         flag,
-        "Weak priors on lengthscales, variances, noise and inducing inputs. Methods that sample these always have them.",
+        "Weak priors on lengthscales, variances, noise and inducing inputs. Methods that sample these always have "
+        "them.",
     )
     num_chains: int = setting(1, whole(), "Chains; those of sghmc, sghmc-naive and mcem share one theta.")
     burn_in: int = setting(12_000, whole(), "Iterations before sampling; all iterations of dsvi.")

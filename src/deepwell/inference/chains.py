@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deepwell.inference import mcem, sghmc
 from deepwell.inference.config import Config, Rates, rate_at
 from deepwell.numerics.packing import Flat
+from deepwell.numerics.trees import keep_finite
 
 Samples = Float[Array, "c s k"]
 

@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
-LAST_WORD = 2**32 - 1
+LAST_WORD = np.uint32(2**32 - 1)
 """Keys are folded from 32-bit words. Iterations count up from 0, other purposes of a phase down from here."""
 
 
@@ -36,4 +38,4 @@ def anchor_key(phase_key: PRNGKeyArray) -> PRNGKeyArray:
 
 def m_step_key(phase_key: PRNGKeyArray, iteration: Int[Array, ""]) -> PRNGKeyArray:
     """Of the M-step of plain MCEM that follows so many iterations."""
-    return jax.random.fold_in(phase_key, LAST_WORD - iteration.astype("uint32"))
+    return jax.random.fold_in(phase_key, LAST_WORD - iteration.astype(jnp.uint32))

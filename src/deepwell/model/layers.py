@@ -44,7 +44,7 @@ class Layer(eqx.Module):
 
     @abc.abstractmethod
     def gram(self) -> Float[Array, "m m"] | None:
-        """The matrix whose Cholesky factor the layer needs, or None. Factors of all layers are computed as one batch."""
+        """The matrix whose Cholesky factor the layer needs, or None. All layers are factorised as one batch."""
 
     @abc.abstractmethod
     def prepare(self, factor: InverseFactor | None) -> PyTree:

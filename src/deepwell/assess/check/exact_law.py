@@ -24,7 +24,8 @@ from deepwell.numerics.jit import quick_jit
 from deepwell.numerics.packing import Packing
 
 CHAINS, STEPS, ROWS, INDUCING = 4096, 150, 40, 8
-DYNAMICS = sghmc.Dynamics(step_size=0.05, friction=0.1)
+STEP_SIZE, FRICTION = 0.05, 0.1
+DYNAMICS = sghmc.Dynamics(STEP_SIZE, FRICTION)
 TWIN = 1.1
 """The temperature that the twin assumes is this many times too low."""
 FLOOR = 1e-6
@@ -68,7 +69,7 @@ def whiten(states: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.n
 
 
 def p_value(whitened: np.ndarray) -> float:
-    """Smallest p-value of the mean, the overall scale, and (corrected for their number) the scale of each coordinate."""
+    """Smallest p-value of the mean, the overall scale, and (corrected for their number) each coordinate's scale."""
     from scipy import stats
 
     count, size = whitened.shape
@@ -95,7 +96,7 @@ def sample_chains(objective: str, seed: int, chains: int = CHAINS) -> Collecting
     """The library's own sampling loop on all chains, from rest at v = 0, in two chunks."""
     settings = make_settings(objective=objective, num_chains=chains, num_samples=3, spacing=STEPS // 3)
     config = settings.config(ROWS)
-    rates = make_rates(DYNAMICS.step_size, DYNAMICS.friction, DYNAMICS.friction, settings.learning_rate)
+    rates = make_rates(STEP_SIZE, FRICTION, FRICTION, settings.learning_rate)
     problem, rows = problem_of(line_model()), rows_of(*line_data(ROWS))
     positions = jnp.zeros((chains, INDUCING))
     state = Collecting(
