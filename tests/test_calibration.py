@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import deepwell
 from deepwell import InputError
 from deepwell.data.scaling import Scaling
+from deepwell.fits.prepare import STREAM
 from deepwell.predict.calibration import calibration, reliability
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity
@@ -59,6 +61,33 @@ def test_too_few_calibration_rows_are_refused():
     scores = np.ones((10, 1))
     with pytest.raises(InputError, match=r"10 calibration rows cannot vouch for a level of 0\.95: at least 19"):
         conformal_interval(normal(np.zeros(1), 1.0), scores, 0.95)
+
+
+SHORT = {"preset": "quick", "burn_in": 20, "num_samples": 4, "spacing": 2, "num_inducing": 4}
+
+
+def test_a_share_of_the_rows_calibrates_and_the_others_are_fitted():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    y = X[:, 0] + 0.1 * rng.standard_normal(40)
+    model = deepwell.fit(X, y, calibration=0.25, seed=3, **SHORT)
+    held = np.random.default_rng([STREAM, 3, 1]).choice(40, 10, replace=False)
+    rest = np.setdiff1d(np.arange(40), held)
+    apart = deepwell.fit(X[rest], y[rest], seed=3, **SHORT).calibrated(X[np.sort(held)], y[np.sort(held)])
+    np.testing.assert_array_equal(model.predict(X), apart.predict(X))
+    np.testing.assert_array_equal(model.conformity, apart.conformity)
+
+
+def test_calibration_of_classes_is_refused_however_they_are_told():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    y = (X[:, 0] > 0).astype(int)
+    said = "calibration needs a numeric target, because it is for intervals; 'y' is a class"
+    classifier = deepwell.fit(X, y, classes=[0, 1], **SHORT)
+    for target, options in (
+        (y, {"classes": [0, 1]}), (y, {"likelihood": "classes"}), (y > 0, {}), (y, {"init": classifier})
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            deepwell.fit(X, target, calibration=0.25, **options, **SHORT)
 
 
 def test_chains_in_different_modes_are_named():

@@ -11,14 +11,14 @@ import pytest
 from test_fit import table
 
 import deepwell
-from deepwell.store.program_cache import forget_oldest, keep_programs
+from deepwell.store.program_cache import keep_programs
 
 SHORT = {"preset": "quick", "num_inducing": 8, "spacing": 5, "num_samples": 60}
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 FOUND = "/jax/compilation_cache/cache_hits"
 COUNTING = """
-from deepwell import cli
+import deepwell.cli.main as cli
 
 def keep_and_count(keep=cli.keep_programs):
     keep()
@@ -89,7 +89,7 @@ def test_a_second_command_finds_the_programs_of_the_first(tmp_path):
         said = subprocess.run(
             words, check=True, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
         ).stdout
-        return {path.name for path in kept.iterdir() if not path.name.endswith("-atime")}, said.count(FOUND)
+        return {path.name for path in kept.glob("*-cache")}, said.count(FOUND)
 
     first, _ = fit("one.deepwell")
     assert len(first) > 2
@@ -124,9 +124,64 @@ def test_no_home_or_no_right_to_write_there_means_no_folder(monkeypatch, tmp_pat
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
-def test_what_was_used_longest_ago_goes_first(tmp_path):
-    for age, name in enumerate(("new", "old", "oldest")):
-        (tmp_path / name).write_bytes(bytes(100))
-        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
-    forget_oldest(tmp_path, 200)
-    assert {path.name for path in tmp_path.iterdir()} == {"new", "old"}
+COMPILE = """
+from deepwell.store.program_cache import keep_programs
+folder = keep_programs()
+import sys
+import jax, jax.numpy as jnp
+for size in range(int(sys.argv[1]), int(sys.argv[1]) + 12):
+    jax.jit(lambda x: jnp.sin(x) @ x.T)(jnp.ones((size, 2)))
+"""
+
+
+def compiling(first, environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", COMPILE, str(first)], env=environment, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """An environment whose programs are all kept in a folder, and the folder."""
+    folder = tmp_path / "deepwell" / "programs"
+    folder.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    quick = {"XDG_CACHE_HOME": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    return {**environment, **quick}, folder
+
+
+def test_several_processes_keep_the_programs_within_the_limit(cache):
+    environment, folder = cache
+    processes = [compiling(first, {**environment, "JAX_COMPILATION_CACHE_MAX_SIZE": "40000"}) for first in (3, 9)]
+    errors = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert "compilation cache" not in "".join(errors)  # nothing failed to be read or written
+    sizes = [path.stat().st_size for path in folder.glob("*-cache")]
+    assert 20_000 < sum(sizes) <= 40_000
+    assert len(sizes) == len(list(folder.glob("*-atime"))) > 2
+    process = compiling(3, environment)  # without the limit of this test all would be there
+    process.communicate(timeout=300)
+    assert sum(path.stat().st_size for path in folder.glob("*-cache")) > 40_000
+
+
+def test_a_program_that_a_killed_process_half_wrote_is_deleted(cache):
+    environment, folder = cache
+    (folder / "half-cache").write_bytes(b"half a program")
+    _, errors = compiling(3, environment).communicate(timeout=300)
+    assert "compilation cache" not in errors
+    assert not (folder / "half-cache").exists()
+    assert len(list(folder.glob("*-cache"))) > 2
+
+
+def test_a_limit_of_the_users_own_is_left_alone(monkeypatch, tmp_path):
+    for name in list(os.environ):
+        if name.startswith("JAX_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", "5")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")  # so that what is set here is undone
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "")
+    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+    assert keep_programs() == tmp_path / "deepwell" / "programs"
+    assert os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] == "5"

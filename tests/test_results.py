@@ -18,7 +18,6 @@ from matplotlib.figure import Figure as EmptyFigure
 
 from deepwell.data.splits import split_by_group
 from deepwell.errors import InputError
-from deepwell.store.locks import claimed
 from deepwell.studies.comparison import Summary, beside_the_paper, summarise, z_value
 from deepwell.studies.options import HOW, Options
 from deepwell.studies.provenance import commit, data_hash
@@ -88,42 +87,6 @@ def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
     assert [process.wait() for process in processes] == [0, 0]
     splits = [row["split"] for row in Store(tmp_path, "uci", ("split",)).rows()]
     assert (sorted(splits) == list(range(5))) == locked
-
-
-def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path):
-    holder = subprocess.Popen(
-        [sys.executable, "-c", "import sys, pathlib\nfrom deepwell.store.locks import claimed\n"
-         "with claimed(pathlib.Path(sys.argv[1])) as mine: print(mine, flush=True); sys.stdin.read()",
-         str(tmp_path / "claim")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert holder.stdout.readline() == "True\n"
-    with claimed(tmp_path / "claim") as mine:
-        assert not mine
-    holder.kill()
-    holder.wait()
-    with claimed(tmp_path / "claim") as mine:
-        assert mine
-
-
-def test_a_lock_that_another_user_made_is_a_lock(tmp_path, monkeypatch):
-    """It may be read, not written: no right to write is not no lock."""
-    whole = os.open
-
-    def refused(path, flags, mode=0o777):
-        if flags & os.O_RDWR:
-            raise PermissionError
-        return whole(path, flags, mode)
-
-    with claimed(tmp_path / "claim") as mine:
-        assert mine
-        monkeypatch.setattr(os, "open", refused)
-        with claimed(tmp_path / "claim") as theirs:
-            assert not theirs
-    with claimed(tmp_path / "claim") as theirs:
-        assert theirs
-    with claimed(tmp_path / "there is no such file") as anyone:
-        assert anyone
 
 
 def test_a_folder_that_goes_is_made_again_and_a_file_that_cannot_be_used_is_named(tmp_path, monkeypatch):
