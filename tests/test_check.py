@@ -10,9 +10,17 @@ from typer.testing import CliRunner
 
 from deepwell.assess.check import agreement, exact_law, run, simulation
 from deepwell.assess.check.agreement import Agreement, compare_samplers, disagreement
-from deepwell.assess.check.run import CheckResult, Part, run_check
 from deepwell.assess.check.exact_law import DYNAMICS, Law, law, law_of_sampler, p_value, whiten
-from deepwell.assess.check.simulation import RankHistogram, depth_one, loose, rank_histogram, simulate, statistics, tight
+from deepwell.assess.check.run import CheckResult, Part, run_check
+from deepwell.assess.check.simulation import (
+    RankHistogram,
+    depth_one,
+    loose,
+    rank_histogram,
+    simulate,
+    statistics,
+    tight,
+)
 from deepwell.assess.small_problems import Quadratic, features_and_variance, quadratic, rows_of
 from deepwell.cli.main import app
 from deepwell.errors import InputError

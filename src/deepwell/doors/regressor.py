@@ -25,7 +25,9 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, DeepGPEstimator):
         """Fit to X (rows, columns) and y (rows,) or (rows, targets)."""
         likelihood = "gaussian" if self.likelihood is None else self.likelihood
         if likelihood not in (*NUMBERS, *COUNTS):
-            raise InputError(f"likelihood={likelihood!r} is not for regression: choose from {', '.join(NUMBERS + COUNTS)}")
+            raise InputError(
+                f"likelihood={likelihood!r} is not for regression: choose from {', '.join(NUMBERS + COUNTS)}"
+            )
         if is_frame(X):
             to_matrix(X, "X")  # its error names the column, scikit-learn's does not
         inputs, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)

@@ -67,7 +67,7 @@ def whiten(states: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.n
 
 
 def p_value(whitened: np.ndarray) -> float:
-    """Smallest p-value of the mean, the overall scale, and (corrected for their number) the scale of each coordinate."""
+    """Smallest p-value of the mean, the overall scale, and (corrected for their number) each coordinate's scale."""
     from scipy import stats
 
     count, size = whitened.shape
