@@ -92,7 +92,7 @@ def test_a_new_fit_starts_its_log_anew_and_other_files_are_refused(tmp_path):
     (tmp_path / "prices.csv").write_text("a,b\n1,2\n")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\n")
     for name in ("prices", "binary"):
-        with pytest.raises(InputError, match=rf"{name}\.csv exists and is no log of a fit"):
+        with pytest.raises(InputError, match=rf"{name}\.csv exists and is not the log of a fit"):
             CsvLog(tmp_path / f"{name}.csv")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         CsvLog(tmp_path)
@@ -110,7 +110,7 @@ def test_a_full_disk_costs_lines_of_the_log_and_not_the_fit(tmp_path, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr("pathlib.Path.open", full)
-        with pytest.warns(UserWarning, match=r"no log: .*No space left"):
+        with pytest.warns(UserWarning, match=r"cannot write the log: .*No space left"):
             log(Event("burn-in", 10, 20, 0.6, 2.0, 5.0))
         log(Event("sampling", 15, 20, 0.7, 3.0, 5.0))  # warns no more
     log(Event("sampling", 20, 20, 0.8, 4.0, 5.0))
@@ -147,7 +147,7 @@ def test_a_folder_that_goes_away_costs_the_log_and_not_the_fit(tmp_path):
     (tmp_path / "logs").mkdir()
     log = CsvLog(tmp_path / "logs" / "trace.csv")
     (tmp_path / "logs").rmdir()
-    with pytest.warns(UserWarning, match="no log: "):
+    with pytest.warns(UserWarning, match="cannot write the log: "):
         log(Event("burn-in", 5, 20, 0.5, 1.0, None))
     log(Event("burn-in", 10, 20, 0.6, 2.0, 5.0))  # warns no more
     (tmp_path / "logs").mkdir()
@@ -157,7 +157,7 @@ def test_a_folder_that_goes_away_costs_the_log_and_not_the_fit(tmp_path):
 
 
 def test_what_is_no_callback_is_refused(table):
-    with pytest.raises(InputError, match=r"callbacks: 'trace\.csv' is no function"):
+    with pytest.raises(InputError, match=r"callbacks: 'trace\.csv' is not a function"):
         deepwell.fit(*table, callbacks=["trace.csv"])
 
 

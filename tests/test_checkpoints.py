@@ -259,7 +259,7 @@ def test_sigterm_ends_the_command_with_its_code_and_a_sentence(tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "interrupted before sampling began" in errors
-    assert "the same command goes on from the checkpoint in" in errors
+    assert "the same command continues from the checkpoint in" in errors
 
 
 def test_out_of_memory_names_what_to_try(monkeypatch):

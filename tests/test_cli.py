@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import deepwell
-from deepwell.cli.console import chosen_settings, with_task
+from deepwell.cli.arguments import add_likelihood, read_settings
 from deepwell.cli.main import app
 from deepwell.data.splits import split_rows
 from deepwell.fits.group import fit_group
@@ -115,13 +115,13 @@ BAD = {
     "demo on a file": (["demo", "--out", "t.csv"], "cannot make the folder"),
     "no split": (["evaluate", "t.csv", "--target", "y", "--splits", "0"], "at least one split"),
     "log not text": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", "binary.csv", "--force"],
-                     "binary.csv exists and is no log of a fit"),
+                     "binary.csv exists and is not the log of a fit"),
     "log a folder": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", ".", "--force"], "is a folder"),
     "log over model": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", "./x.deepwell"],
                        "x.deepwell is named as two outputs"),
     "report over log": (["fit", "t.csv", "--target", "y", "--out", "x.deepwell", "--log", "x", "--report", "x"],
                         "x is named as two outputs"),
-    "depth of depths": (["depths", "t.csv", "--target", "y", "--set", "depth=3"], "depth is what is compared"),
+    "depth of depths": (["depths", "t.csv", "--target", "y", "--set", "depth=3"], "depth cannot be a setting here"),
     "no samples": (["depths", "t.csv", "--target", "y", "--by", "loo", "--inference", "dsvi"], "and dsvi has none"),
     "test size": (["evaluate", "t.csv", "--target", "y", "--test-size", "1.5"], "test_size=1.5"),
 }  # fmt: skip
@@ -174,7 +174,7 @@ def test_any_setting_can_be_given_and_a_model_of_another_method_be_the_start(fol
         (["--set", "burn_in"], "must have the form NAME=VALUE"),
         (["--set", "depth=2", "--depth", "3"], "depth is set twice"),
         (["--set", "brun_in=5"], "did you mean 'burn_in'"),
-        (["--set", "seed=3"], "seed is no setting"),
+        (["--set", "seed=3"], "seed is not a setting"),
         (["--init", "absent.deepwell"], "no such model file: absent.deepwell"),
     ],
 )
@@ -211,8 +211,8 @@ def one_target(folder, target):
 @pytest.mark.parametrize(
     ("target", "task", "likelihood", "said"),
     [
-        ("kind", None, "bernoulli", "the target is a class"),
-        ("flag", None, "bernoulli", "the target is a class"),
+        ("kind", None, "bernoulli", "the target is treated as a class"),
+        ("flag", None, "bernoulli", "the target is treated as a class"),
         ("flag", "regression", "gaussian", ""),
         ("count", "counts", "poisson", ""),
         ("grade", None, "gaussian", "takes 4 whole numbers"),
@@ -221,11 +221,11 @@ def one_target(folder, target):
 )
 def test_the_task_is_recognised_or_named(classes, target, task, likelihood, said, capsys):
     y = pd.read_csv(classes / "t.csv")[[target]]
-    asked = make_settings(**with_task({}, task, y))
+    asked = make_settings(**add_likelihood({}, task, y))
     assert with_likelihood(asked, read_targets(y.iloc[:, 0], asked)).likelihood == likelihood
     assert said in capsys.readouterr().err
-    with pytest.raises(deepwell.InputError, match="decided already"):
-        with_task({"likelihood": "gaussian"}, "counts", y)
+    with pytest.raises(deepwell.InputError, match="cannot be combined with --set likelihood"):
+        add_likelihood({"likelihood": "gaussian"}, "counts", y)
 
 
 def test_classes_are_predicted_with_their_probabilities(classes):
@@ -256,4 +256,4 @@ def test_classes_are_evaluated_by_their_own_scores(classes):
      ("se + linear", "se + linear"), ("dsvi-decoupled", "dsvi-decoupled"), ("", "")],
 )  # fmt: skip
 def test_settings_are_read_as_json_or_python_writes_them(text, value):
-    assert chosen_settings([f"name={text}"]) == {"name": value}
+    assert read_settings([f"name={text}"]) == {"name": value}

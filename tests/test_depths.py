@@ -142,13 +142,13 @@ def test_depths_of_classes_by_validation_and_bad_options():
     assert "nothing to compare with" in str(found)
     for bad, said in (
         ({"by": "magic"}, "by='magic': choose from validation, loo"),
-        ({"depths": (1, 1)}, "must name at least one depth, and each once"),
+        ({"depths": (1, 1)}, "must list at least one depth, and none twice"),
         ({"depths": (0,)}, "depth=0 must be a positive integer"),
         ({"validation": 1.5}, "validation=1.5 must lie strictly"),
         ({"validation": 0.001}, "100 rows are too few"),
-        ({"depth": 3}, "depth is what is compared"),
-        ({"by": "loo", "inference": "dsvi"}, "needs samples of the posterior, and dsvi has none"),
-        ({"by": "loo", "num_samples": 1}, "at least 4 samples of a chain, not 1"),
+        ({"depth": 3}, "depth cannot be a setting here"),
+        ({"by": "loo", "inference": "dsvi"}, "needs posterior samples, and dsvi has none"),
+        ({"by": "loo", "num_samples": 1}, "at least 4 samples per chain, not 1"),
     ):
         with pytest.raises(InputError, match=said):
             deepwell.compare_depths(X, y, **bad)

@@ -54,4 +54,4 @@ def test_the_picture_of_depths_marks_the_shallowest_that_is_enough():
     np.testing.assert_allclose(np.diff(ends)[:, 0], 4.0 * found.standard_error)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "4"]
     marked = axes.lines[-1]
-    assert (marked.get_xdata()[0], marked.get_label()) == (1, "the shallowest that is enough")
+    assert (marked.get_xdata()[0], marked.get_label()) == (1, "shallowest sufficient depth")

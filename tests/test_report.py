@@ -200,8 +200,8 @@ def test_a_browser_catches_what_is_wrong_with_a_page(report, tmp_path):
 
 def test_a_report_with_held_out_rows_and_baselines(report):
     text = page_of(report)
-    for heading in ("Scores on held-out rows", "Can the error bars be trusted", "Did it converge", "Which inputs matter",
-                    "Predictions along one input", "Hidden layers", "Settings and versions",
+    for heading in ("Scores on held-out rows", "Can the error bars be trusted", "Did it converge",
+                    "Which inputs matter", "Predictions along one input", "Hidden layers", "Settings and versions",
                     "Load the model and predict"):  # fmt: skip
         assert heading in text
     for baseline in ("mean", "ridge regression", "random forest", "one-layer GP"):

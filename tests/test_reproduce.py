@@ -87,7 +87,7 @@ def test_a_sweep_that_is_killed_and_shared_loses_and_doubles_nothing(tmp_path):
     first = path.read_bytes()
     interrupted = until(first.count(b"\n") + 2)
     interrupted.send_signal(signal.SIGINT)
-    assert "the same command goes on from here" in interrupted.communicate()[1]
+    assert "the same command continues from here" in interrupted.communicate()[1]
     assert interrupted.returncode == 130
     second = path.read_bytes()
     assert second.startswith(first[: first.rfind(b"\n") + 1])
@@ -138,8 +138,8 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
         (["uci", "--splits", "5-2"], "--splits 5-2 must be a number or a range from low to high"),
         (["uci", "--splits", "3-"], "--splits 3- must be a number or a range"),
         (["uci", "--depths", "²"], "--depths ² must be a number or a range"),
-        (["uci", "--splits", "0-99999999999"], "--splits 0-99999999999 must be 0 or more, and no range of more than"),
-        (["mcem", "--depths", "0"], "--depths 0 must be 1 or more"),
+        (["uci", "--splits", "0-99999999999"], "--splits 0-99999999999 must be at least 0, and a range at most"),
+        (["mcem", "--depths", "0"], "--depths 0 must be at least 1"),
         (["uci", "--every", "-1"], "--every -1.0 must be a number of seconds"),
         (["uci", "--preset", "moon"], "unknown preset 'moon'"),
         (["uci", "--set", "bogus=1"], "unknown option 'bogus'"),
@@ -152,19 +152,19 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
         (["mcem", "--depths", "2,3", "--set", "width=[3]"], "width=(3,) has 1 entries, but 2 layers"),
         (["cep", "--set", "num_inducing=[5,5]"], "num_inducing=(5, 5) has 2 entries"),
         (["uci", "--seed", "4294967295"], "seed=4294967304 must be an integer from 0 to"),
-        (["uci", "--datasets", "boston,"], "--datasets boston, has nothing before, after or between commas"),
+        (["uci", "--datasets", "boston,"], "--datasets boston, has an empty entry"),
         (["gaussianity", "--set", "num_samples=4"], "num_samples=4 is too few"),
         (["uci", "--set", "depth=3"], "--set depth=3: this study sets depth itself"),
         (["mcem", "--set", "inference=dsvi"], "--set inference=dsvi: this study sets inference itself"),
         (["toy", "--set", "noise_variance=0.5"], "--set noise_variance=0.5: this study sets noise_variance itself"),
         (["gaussianity", "--set", "inference=dsvi"], "this study sets inference itself"),
-        (["all", "--datasets", "boston"], "--datasets is for one study"),
-        (["toy", "--datasets", "foo"], "--datasets means nothing to the study toy"),
-        (["toy", "--methods", "bar"], "--methods means nothing to the study toy"),
-        (["toy", "--every", "1"], "--every means nothing to the study toy"),
-        (["gaussianity", "--splits", "0"], "--splits means nothing to the study gaussianity"),
-        (["mcem", "--group-size", "2"], "--group-size means nothing to the study mcem"),
-        (["mnist", "--methods", "SGP", "--depths", "9"], "--depths means nothing to the study mnist"),
+        (["all", "--datasets", "boston"], "--datasets is for a single study"),
+        (["toy", "--datasets", "foo"], "--datasets is not an option of the study toy"),
+        (["toy", "--methods", "bar"], "--methods is not an option of the study toy"),
+        (["toy", "--every", "1"], "--every is not an option of the study toy"),
+        (["gaussianity", "--splits", "0"], "--splits is not an option of the study gaussianity"),
+        (["mcem", "--group-size", "2"], "--group-size is not an option of the study mcem"),
+        (["mnist", "--methods", "SGP", "--depths", "9"], "--depths is not an option of the study mnist"),
         (["mnist"], "set DEEPWELL_DATA to a folder"),
     ],
 )

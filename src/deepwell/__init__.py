@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from deepwell.doors.classifier import DeepGPClassifier
     from deepwell.doors.regressor import DeepGPRegressor
     from deepwell.errors import InputError
-    from deepwell.fits.events import CsvLog, Event
+    from deepwell.fits.csv_log import CsvLog
+    from deepwell.fits.events import Event
     from deepwell.fits.fit import fit
     from deepwell.fits.fitted import FittedModel, load
     from deepwell.fits.interrupt import Interrupted
@@ -28,7 +29,7 @@ answer_to_old_names()
 _WHERE = {
     "ClassProbabilities": "deepwell.predict.class_probabilities",
     "CountMixture": "deepwell.predict.count_mixture",
-    "CsvLog": "deepwell.fits.events",
+    "CsvLog": "deepwell.fits.csv_log",
     "DeepGPClassifier": "deepwell.doors.classifier",
     "DeepGPRegressor": "deepwell.doors.regressor",
     "DeepwellFileError": "deepwell.store.tensor_file",

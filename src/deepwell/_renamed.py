@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 RENAMED = {
-    "deepwell.commands.looking": "deepwell.cli.looking",
-    "deepwell.commands.modelling": "deepwell.cli.modelling",
+    "deepwell.commands.looking": "deepwell.cli.main",
+    "deepwell.commands.modelling": "deepwell.cli.main",
     "deepwell.commands.options": "deepwell.cli.options",
     "deepwell.commands.reproduce": "deepwell.cli.reproduce",
     "deepwell.data.errors": "deepwell.errors",
@@ -52,7 +52,7 @@ RENAMED = {
     "deepwell.inference.run": "deepwell.inference.driver",
     "deepwell.interfaces.arviz": "deepwell.predict.arviz",
     "deepwell.interfaces.baselines": "deepwell.assess.baselines",
-    "deepwell.interfaces.callbacks": "deepwell.fits.events",
+    "deepwell.interfaces.callbacks": "deepwell.fits.csv_log",
     "deepwell.interfaces.checkpoints": "deepwell.store.checkpoint",
     "deepwell.interfaces.classifier": "deepwell.doors.classifier",
     "deepwell.interfaces.console": "deepwell.cli.console",

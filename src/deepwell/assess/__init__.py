@@ -1,1 +1,1 @@
-"""How good is it? Scores over splits, depths compared, reports, checks of the sampler."""
+"""How good is a model? Scores over splits, comparison of depths, reports, checks of the sampler."""

@@ -18,7 +18,7 @@ STEP: dict[str, Any] = {"depth": 2, "num_inducing": 20, "burn_in": 3_000, "num_s
 
 
 def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
-    """Fit, score, and write ``deepwell.png``, ``report.html`` and the model to ``folder``; scores by model."""
+    """Write ``deepwell.png``, ``report.html`` and the model to ``folder``; return the scores of each model."""
     from sklearn.datasets import load_diabetes
 
     try:

@@ -1,4 +1,4 @@
-"""``deepwell depths``: does depth help on this table? One fit a depth, judged on the same rows."""
+"""``deepwell depths``: does depth help on this table? One fit per depth, scored on the same rows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,15 +39,15 @@ def compare_depths(
 ) -> DepthComparison:
     """Fit every depth once and compare log p(y_i) row by row; ``print`` the result for a verdict.
 
-    ``by="validation"`` keeps a share of the rows out of all fits and scores them there. ``by="loo"`` fits all rows and
-    estimates p(y_i | the other rows) from the samples (PSIS, needs ArviZ): it wastes no rows, but the
+    ``by="validation"`` holds a share of the rows out of all fits and scores the fits on them. ``by="loo"`` fits all
+    rows and estimates p(y_i | the other rows) from the samples (PSIS, needs ArviZ). It uses every row, but the
     hyperparameters have seen row i, which flatters models with more of them. Other options are those of
-    ``deepwell.fit``, the same for every depth. The standard errors speak of the rows; another seed of the fit may move
-    the scores as well.
+    ``deepwell.fit``, the same for every depth. The standard errors account for the choice of rows, not for the seed of
+    the fit.
     """
-    chosen = _checked(depths, by, validation)
+    chosen = _check_options(depths, by, validation)
     if "depth" in settings:
-        raise InputError("depth is what is compared: name the depths to try instead (depths=..., or --depth)")
+        raise InputError("depth cannot be a setting here: name the depths to compare (depths=..., or --depth)")
     if by == "loo":
         _require_samples(make_settings(preset, **settings))
     if classes is None:
@@ -57,21 +57,21 @@ def compare_depths(
     train, test = split_rows(len(rows), 0, checked_seed(seed), validation) if by == "validation" else (rows, rows)
     if min(len(train), len(test)) < 2:
         raise InputError(f"{len(rows)} rows are too few for validation={validation}")
-    training, judged = [(take_rows(X, part), take_rows(y, part)) for part in (train, test)]
+    training, scored = [(take_rows(X, part), take_rows(y, part)) for part in (train, test)]
     models = [fit(*training, depth=depth, callbacks=callbacks, **options) for depth in chosen]
     seconds = tuple(model.seconds for model in models)
     if by == "loo":
-        found, shapes = zip(*(leave_one_out(model, *judged) for model in models), strict=True)
-        return DepthComparison(chosen, np.stack(found), by, seconds, np.stack(shapes))
-    return DepthComparison(chosen, np.stack([_log_densities(model, *judged) for model in models]), by, seconds)
+        log_densities, shapes = zip(*(leave_one_out(model, *scored) for model in models), strict=True)
+        return DepthComparison(chosen, np.stack(log_densities), by, seconds, np.stack(shapes))
+    return DepthComparison(chosen, np.stack([_log_densities(model, *scored) for model in models]), by, seconds)
 
 
 def _require_samples(settings: Settings) -> None:
-    """Refuse before the fits what leave-one-out cannot judge after them."""
+    """Refuse, before the fits, settings that leave-one-out could not score after them."""
     if settings.traits.variational:
-        raise InputError(f"by='loo' needs samples of the posterior, and {settings.inference} has none: validate")
+        raise InputError(f"by='loo' needs posterior samples, and {settings.inference} has none: use by='validation'")
     if settings.num_samples < LEAST_DRAWS:
-        raise InputError(f"by='loo' needs at least {LEAST_DRAWS} samples of a chain, not {settings.num_samples}")
+        raise InputError(f"by='loo' needs at least {LEAST_DRAWS} samples per chain, not {settings.num_samples}")
     require_arviz()
 
 
@@ -83,23 +83,23 @@ def _log_densities(model: FittedModel, X: Any, y: Any) -> np.ndarray:
     return logsumexp(per_sample, axis=0) - np.log(len(per_sample))
 
 
-def draw_comparison(found: DepthComparison, path: Path) -> None:
-    """The comparison as a picture in a file."""
+def draw_comparison(comparison: DepthComparison, path: Path) -> None:
+    """Save a picture of the comparison."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
-    plots.depths(figure.subplots(), found)
+    plots.depths(figure.subplots(), comparison)
     figure.savefig(path, dpi=130)
 
 
-def _checked(depths: Sequence[int], by: str, validation: float) -> tuple[int, ...]:
+def _check_options(depths: Sequence[int], by: str, validation: float) -> tuple[int, ...]:
     if by not in WAYS:
         raise InputError(f"by={by!r}: choose from {', '.join(WAYS)}")
     if not 0.0 < validation < 1.0:
         raise InputError(f"validation={validation!r} must lie strictly between 0 and 1")
     chosen = tuple(int(depth) for depth in depths)
     if not chosen or len(set(chosen)) < len(chosen):
-        raise InputError(f"depths={depths!r} must name at least one depth, and each once")
+        raise InputError(f"depths={depths!r} must list at least one depth, and none twice")
     for depth in chosen:
         make_settings(depth=depth)
     return chosen

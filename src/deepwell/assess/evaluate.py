@@ -30,8 +30,8 @@ def evaluate(
     """Fit on each split's training rows and score its test rows, in the units of y.
 
     All splits have one shape, so they are fitted as one program: on a GPU ten take three to four times as long as one.
-    Returns ``{"splits": [row, ...], "mean": {...}}``; rows and mean hold the scores and the seconds of
-    the fit (the group's, shared out evenly) and the prediction. The model's seed is ``seed`` + split.
+    Returns ``{"splits": [row, ...], "mean": {...}}``. Rows and mean hold the scores and the seconds of fit (an equal
+    share of the group's) and prediction. The seed of a model is ``seed`` plus the number of its split.
     """
     if not 0.0 < test_size < 1.0:
         raise InputError(f"test_size={test_size!r} must lie strictly between 0 and 1")

@@ -1,6 +1,7 @@
 """``deepwell report``: what is known about a fitted model, on one page."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +36,13 @@ class HeldOut(NamedTuple):
     X: Any
     y: np.ndarray
     training: tuple[np.ndarray, np.ndarray] | None = None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Held":
+        warnings.warn("Held is now HeldOut; the old name goes with version 0.7", FutureWarning, stacklevel=2)
+        return HeldOut
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Judgement(NamedTuple):

@@ -1,4 +1,4 @@
-"""The command line: every command, and what comes before any of them."""
+"""The command line: all commands, and what runs before each."""
 
 import warnings
 from typing import Annotated
@@ -6,8 +6,13 @@ from typing import Annotated
 import typer
 
 from deepwell import __version__
-from deepwell.cli.looking import check, depths, report
-from deepwell.cli.modelling import demo, evaluate, fit, predict
+from deepwell.cli.check import check
+from deepwell.cli.demo import demo
+from deepwell.cli.depths import depths
+from deepwell.cli.evaluate import evaluate
+from deepwell.cli.fit import fit
+from deepwell.cli.predict import predict
+from deepwell.cli.report import report
 from deepwell.cli.reproduce import reproduce
 from deepwell.store.program_cache import keep_programs
 

@@ -1,4 +1,4 @@
-"""Pictures: each function draws one result on the ``Axes`` it is given, in colour-blind safe colours."""
+"""Plots: each function draws one result on the ``Axes`` it is given, in colours safe for the colour-blind."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ MOST_BARS = 20
 
 
 def predicted_against_observed(axes: Any, prediction: Any, y: np.ndarray, name: str = "y") -> None:
-    """Predictive mean against the truth, with 95 % intervals; points off the diagonal's bars stand out."""
+    """Predictive mean against y with 95 % intervals; rows outside their interval are orange."""
     lower, upper = prediction.interval(0.95)
     mean = prediction.mean
     inside = (y >= lower) & (y <= upper)
@@ -37,44 +37,46 @@ def predicted_against_observed(axes: Any, prediction: Any, y: np.ndarray, name: 
 
 
 def coverage(axes: Any, prediction: Any, y: np.ndarray) -> None:
-    """Share of y inside central intervals against their level: on the diagonal, error bars are honest."""
+    """Share of y inside central intervals against their level; on the diagonal if calibrated."""
     coverage_curve(axes, calibration(prediction, y))
 
 
-def coverage_curve(axes: Any, found: Calibration) -> None:
-    """The same of a calibration already made."""
+def coverage_curve(axes: Any, judged: Calibration) -> None:
+    """The same, from a calibration."""
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    axes.plot(found.levels, found.coverage, color=BLUE, linewidth=2)
+    axes.plot(judged.levels, judged.coverage, color=BLUE, linewidth=2)
     axes.set_xlabel("level of the interval")
     axes.set_ylabel("share of observations inside")
 
 
-def pit_histogram(axes: Any, found: Calibration) -> None:
-    """Where y fell in its predictive distribution: flat is honest, a hump too wide, a bowl too narrow."""
-    bins = int(np.clip(len(found.pit) // 15, 5, 20))
-    counts, edges = np.histogram(found.pit, bins, (0.0, 1.0))
-    expected = len(found.pit) / bins
+def pit_histogram(axes: Any, judged: Calibration) -> None:
+    """F(y) of every value: flat if calibrated, a hump if intervals are too wide, a bowl if they are too narrow."""
+    bins = int(np.clip(len(judged.pit) // 15, 5, 20))
+    counts, edges = np.histogram(judged.pit, bins, (0.0, 1.0))
+    expected = len(judged.pit) / bins
     band = 2.0 * np.sqrt(expected * (1.0 - 1.0 / bins))
     axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=BLUE, alpha=0.7, edgecolor="white")
     axes.axhspan(max(expected - band, 0.0), expected + band, color=GREY, alpha=0.2, linewidth=0)
     axes.axhline(expected, color=GREY, linewidth=1)
-    axes.set_xlabel("place of the observation in its prediction, F(y)")
+    axes.set_xlabel("probability integral transform, F(y)")
     axes.set_ylabel("observations")
 
 
-def reliability(axes: Any, found: Reliability) -> None:
-    """Share of right answers against confidence: on the diagonal, probabilities mean what they say."""
+def reliability(axes: Any, bins: Reliability) -> None:
+    """Accuracy against confidence, in bins; on the diagonal if calibrated."""
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    spread = np.sqrt(np.maximum(found.accuracy * (1.0 - found.accuracy), 1e-3) / found.rows)
-    axes.errorbar(found.confidence, found.accuracy, yerr=2.0 * spread, fmt="o-", color=BLUE, linewidth=1)
+    spread = np.sqrt(np.maximum(bins.accuracy * (1.0 - bins.accuracy), 1e-3) / bins.rows)
+    axes.errorbar(bins.confidence, bins.accuracy, yerr=2.0 * spread, fmt="o-", color=BLUE, linewidth=1)
     axes.set_xlabel("confidence")
-    axes.set_ylabel("share that was right")
+    axes.set_ylabel("share of correct answers")
 
 
-def relevance(axes: Any, found: Relevance, names: Sequence[str]) -> None:
-    """The most relevant inputs, with two standard deviations of the posterior."""
-    order = np.argsort(found.mean)[::-1][:MOST_BARS][::-1]
-    axes.barh(range(len(order)), found.mean[order], xerr=2.0 * found.spread[order], color=BLUE, alpha=0.7, ecolor=GREY)
+def relevance(axes: Any, slopes: Relevance, names: Sequence[str]) -> None:
+    """The most relevant inputs, with two posterior standard deviations."""
+    order = np.argsort(slopes.mean)[::-1][:MOST_BARS][::-1]
+    axes.barh(
+        range(len(order)), slopes.mean[order], xerr=2.0 * slopes.spread[order], color=BLUE, alpha=0.7, ecolor=GREY
+    )
     axes.set_yticks(range(len(order)), [names[i] for i in order])
     axes.set_xlabel("slope of the prediction (in standard deviations)")
 
@@ -82,7 +84,7 @@ def relevance(axes: Any, found: Relevance, names: Sequence[str]) -> None:
 def hidden_layer(
     axes: Any, x: np.ndarray, outputs: np.ndarray, name: str, unit: int = 0, layer: int = 1, draws: int = 20
 ) -> None:
-    """One output of a hidden layer against one input, a line of dots a posterior sample."""
+    """One output of a hidden layer against one input, under several posterior samples."""
     order = np.argsort(x)
     for sample in outputs[np.linspace(0, len(outputs) - 1, min(draws, len(outputs))).astype(int)]:
         axes.plot(x[order], sample[order, unit], ".", color=BLUE, markersize=2, alpha=0.4)
@@ -91,7 +93,7 @@ def hidden_layer(
 
 
 def curve(axes: Any, x: np.ndarray, prediction: Mixture, draws: int = 0) -> None:
-    """Mean, 50 % and 95 % bands along one input, and some draws of the noise-free function if asked."""
+    """Mean, 50 % and 95 % bands along one input, and some draws of the noise-free function."""
     if draws:
         functions = prediction.scaling.restore(prediction.means)[..., 0]
         for row in functions[np.linspace(0, len(functions) - 1, draws).astype(int)]:
@@ -99,18 +101,18 @@ def curve(axes: Any, x: np.ndarray, prediction: Mixture, draws: int = 0) -> None
     _bands(axes, x, prediction, ...)
 
 
-def slice_bands(axes: Any, found: Slice, target: int = 0) -> None:
-    """A slice: mean, 50 % and 95 % bands of one target; of classes the probability of each of the first six."""
-    if isinstance(found.prediction, ClassProbabilities):
-        for i, label in enumerate(found.prediction.classes[: len(PALETTE)]):
-            axes.plot(found.x, found.prediction.probabilities[:, i], color=PALETTE[i], linewidth=2, label=str(label))
+def slice_bands(axes: Any, along: Slice, target: int = 0) -> None:
+    """A slice: mean, 50 % and 95 % bands of one target; or the probabilities of the first six classes."""
+    if isinstance(along.prediction, ClassProbabilities):
+        for i, label in enumerate(along.prediction.classes[: len(PALETTE)]):
+            axes.plot(along.x, along.prediction.probabilities[:, i], color=PALETTE[i], linewidth=2, label=str(label))
         axes.set_ylim(-0.02, 1.02)
         axes.set_ylabel("probability")
         axes.legend(frameon=False, fontsize="small")
     else:
-        _bands(axes, found.x, found.prediction, ... if found.prediction.mean.ndim == 1 else (..., target))
-        axes.set_ylabel(found.target_names[target])
-    axes.set_xlabel(found.name)
+        _bands(axes, along.x, along.prediction, ... if along.prediction.mean.ndim == 1 else (..., target))
+        axes.set_ylabel(along.target_names[target])
+    axes.set_xlabel(along.name)
 
 
 def _bands(axes: Any, x: np.ndarray, prediction: Any, chosen: Any) -> None:
@@ -121,34 +123,36 @@ def _bands(axes: Any, x: np.ndarray, prediction: Any, chosen: Any) -> None:
     axes.plot(x, prediction.mean[chosen], color=BLUE, linewidth=2, label="mean")
 
 
-def depths(axes: Any, found: DepthComparison) -> None:
-    """Log density a row at each depth, less that of the best, with two standard errors of the difference."""
-    places = np.arange(len(found.depths))
+def depths(axes: Any, comparison: DepthComparison) -> None:
+    """Log density per row of each depth minus that of the best, with two standard errors of the difference."""
+    places = np.arange(len(comparison.depths))
     axes.axhline(0.0, color=GREY, linewidth=1)
     axes.errorbar(
-        places, found.difference, yerr=2.0 * found.standard_error, fmt="o", color=BLUE, ecolor=GREY, capsize=4
+        places, comparison.difference, yerr=2.0 * comparison.standard_error, fmt="o", color=BLUE, ecolor=GREY, capsize=4
     )
-    enough = found.depths.index(found.enough)
-    axes.plot(enough, found.difference[enough], "o", color=ORANGE, markersize=9, label="the shallowest that is enough")
-    axes.set_xticks(places, [str(depth) for depth in found.depths])
+    enough = comparison.depths.index(comparison.enough)
+    axes.plot(
+        enough, comparison.difference[enough], "o", color=ORANGE, markersize=9, label="shallowest sufficient depth"
+    )
+    axes.set_xticks(places, [str(depth) for depth in comparison.depths])
     axes.set_xlabel("depth")
-    axes.set_ylabel("log density a row, less that of the best")
+    axes.set_ylabel("log density per row, minus the best")
     axes.legend(frameon=False, fontsize="small")
 
 
 def trace(axes: Any, points: Sequence[tuple[int, float]]) -> None:
-    """Mean log-likelihood of a training row over the iterations of the fit."""
+    """Mean log-likelihood per training row over the iterations of the fit."""
     iterations, values = np.asarray(points).T
     axes.plot(iterations, values, color=BLUE, linewidth=1)
     settled = values[len(values) // 4 :]
     axes.set_ylim(np.min(settled) - 0.1 * np.ptp(settled) - 1e-3, np.max(settled) + 0.1 * np.ptp(settled) + 1e-3)
     axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel("iteration")
-    axes.set_ylabel("log-likelihood of a training row")
+    axes.set_ylabel("log-likelihood per training row")
 
 
 def chains(axes: Any, values: np.ndarray) -> None:
-    """One function value under the draws of every chain, (chain, draw): chains that agree overlap."""
+    """One function value over the draws of each chain, (chain, draw); chains that agree overlap."""
     for i, chain in enumerate(values):
         axes.plot(chain, color=PALETTE[i % len(PALETTE)], linewidth=0.8, alpha=0.8, label=f"chain {i + 1}")
     axes.set_xlabel("draw")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the chunk is finished, what there is is kept, and the caller is told."""
+"""Ctrl-C and SIGTERM end a fit after the current chunk; the samples drawn so far reach the caller."""
 
 import signal
 import threading
@@ -13,8 +13,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupted(KeyboardInterrupt):
     """A fit was interrupted between chunks.
 
-    ``model`` is the fitted model from the samples drawn so far, or None if there were none; ``signal`` is what
-    interrupted it.
+    ``model`` is the fitted model of the samples drawn so far, or None if there were none; ``signal`` is the number of
+    the signal that interrupted it.
     """
 
     def __init__(self, model: Any, number: int) -> None:
@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Watch:
-    """Remembers the first signal; a second one interrupts at once."""
+    """Remember the first signal; a second one interrupts at once."""
 
     def __init__(self) -> None:
         self.caught: int | None = None
@@ -38,23 +38,24 @@ class Watch:
         self.caught = number
 
     def stop(self) -> bool:
-        """Whether a signal has come."""
+        """Whether a signal was caught."""
         return self.caught is not None
 
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Catch signals for the time of a fit; only the main thread can, elsewhere nothing is caught.
+    """Catch signals during a fit. Only the main thread can; in others nothing is caught.
 
-    An error that ends the fit before a caught signal could is told as ``Interrupted`` without a model: the caller asked
-    for the end, and the error is its cause.
+    If an error ends the fit after a signal was caught, ``Interrupted`` without a model is raised from that error,
+    because the caller had asked for the end.
     """
     watch = Watch()
     if threading.current_thread() is not threading.main_thread():
         yield watch
         return
     before = {s: signal.getsignal(s) for s in SIGNALS}
-    ours = [s for s in SIGNALS if before[s] not in (None, signal.SIG_IGN)]  # not what others installed or ignore
+    # Signals that are ignored, or whose handlers were not set from Python, stay as they are.
+    ours = [s for s in SIGNALS if before[s] not in (None, signal.SIG_IGN)]
     for number in ours:
         signal.signal(number, watch)
     try:

@@ -1,4 +1,4 @@
-"""Out of memory: an error that says which settings to try."""
+"""Out of memory: an error that suggests settings which need less."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +14,10 @@ class OutOfMemory(MemoryError):  # noqa: N818
 
 @contextmanager
 def explaining_memory(settings: Settings, num_rows: int, tables: int = 1) -> Iterator[None]:
-    """Turn XLA's error into one that names a batch size and a number of chains that need about half as much; of
-    several tables fitted as one program, first fewer of them, as that changes no result."""
+    """Turn XLA's error into one that names a batch size and a number of chains which need about half as much.
+
+    With several tables fitted as one program it first suggests fewer of them, which changes no result.
+    """
     try:
         yield
     except (jax.errors.JaxRuntimeError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""Progress of a fit to look at: a bar in a terminal or a notebook, plain lines elsewhere."""
+"""Show the progress of a fit: a bar in a terminal or a notebook, plain lines elsewhere."""
 
 import html
 import sys
@@ -14,7 +14,7 @@ SECONDS_BETWEEN_UPDATES = 0.2
 
 @contextmanager
 def showing(verbose: bool) -> Iterator[list[Callback]]:
-    """The callbacks that show progress here: none if it is not wanted."""
+    """The callbacks that show progress here, none unless ``verbose``."""
     if not verbose:
         yield []
     elif in_notebook():
@@ -27,14 +27,14 @@ def showing(verbose: bool) -> Iterator[list[Callback]]:
 
 
 def in_notebook() -> bool:
-    """Whether this is a kernel of Jupyter, which shows what IPython displays; IPython's terminal is a terminal."""
+    """Whether this is a Jupyter kernel; IPython in a terminal counts as a terminal."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
 
 def notebook_bar() -> Callback:
-    """A bar in the output of the cell, which updates itself."""
+    """A bar in the output of the cell that updates in place."""
     from IPython.display import HTML, display
 
     shown = display(HTML("<progress></progress> compiling"), display_id=True)

@@ -77,7 +77,7 @@ class RankHistogram(NamedTuple):
 
     @property
     def outermost(self) -> float:
-        """Share of true function values in the outermost quarter of the ranks: 1/4 if calibrated, more if too sure."""
+        """Share of true function values in the outermost quarter of ranks: 1/4 if calibrated; more if overconfident."""
         ends = DRAWS // BINS
         ranks = self.ranks[:, FUNCTION]
         return float(np.mean((ranks <= ends) | (ranks >= DRAWS - ends)))
