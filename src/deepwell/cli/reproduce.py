@@ -46,7 +46,7 @@ def reproduce(
     """
     from deepwell.fits.prepare import checked_seed
     from deepwell.store.tensor_file import DeepwellFileError
-    from deepwell.studies.options import Options
+    from deepwell.studies.options import StudyOptions
     from deepwell.studies.registry import STUDIES
 
     with plain_errors(), on_device(device):
@@ -58,12 +58,12 @@ def reproduce(
             if value is not None and study == ALL and name in narrowed:
                 raise InputError(f"{option} is for one study, not for all of them")
             if value is not None and study != ALL and name not in STUDIES[study].takes:
-                raise InputError(f"{option} means nothing to the study {study}")
+                raise InputError(f"{option} does not apply to the study {study}")
         if group_size is not None and group_size < 1:
             raise InputError(f"--group-size {group_size} must be 1 or more")
         if every is not None and not every >= 0.0:
             raise InputError(f"--every {every} must be a number of seconds, 0 or more")
-        options = Options(
+        options = StudyOptions(
             folder=out or (Path("results") / "smoke" if smoke else Path("results")),
             datasets=_split("--datasets", datasets), methods=_split("--methods", methods),
             depths=_numbers("--depths", depths, 1), splits=_numbers("--splits", splits), preset=preset,
