@@ -1,19 +1,19 @@
-"""Seconds an iteration of every inference method, side by side in one run, as ratios to sghmc.
+"""Seconds per iteration of each inference method, measured in one run, and their ratios to sghmc.
 
     taskset -c 0 python benchmarks/methods.py --depth 2
 
 The shape is that of the protein set: 36,584 rows, 9 columns, 100 inducing points (decoupled: 300 and 50), minibatches
-of 10,000. Rounds of a few iterations of each method are interleaved, and medians reported, because machines are noisy.
+of 10,000. Rounds of a few iterations of each method are interleaved and medians reported, because machines are noisy.
 """
 
 import argparse
 import json
 import statistics
-import time
 
 import jax
 from floors import prediction_operations, product_rate
 from steps import programs, table
+from timing import seconds_per_iteration
 
 COMPARED = ("sghmc", "dsvi", "dsvi-decoupled", "sghmc-bayes", "bnn")
 
@@ -47,19 +47,17 @@ def main() -> None:
     parser.add_argument("--json")
     arguments = parser.parse_args()
     settings = {"depth": arguments.depth, "width": arguments.columns, "batch_size": arguments.batch}
-    measured = []
+    timed = []
     for name in COMPARED:
         for phase, run in programs(name, arguments.rows, arguments.columns, **settings):
             run(1)  # compiles
-            measured.append((f"{name}, {phase}", run))
-    predicted = [prediction(name, arguments.depth, arguments.columns) for name in ("sghmc", "dsvi")]
-    seconds = {label: [] for label, _ in measured + predicted}
+            timed.append((f"{name}, {phase}", run))
+    timed += [prediction(name, arguments.depth, arguments.columns) for name in ("sghmc", "dsvi")]
+    seconds = {label: [] for label, _ in timed}
     for _ in range(arguments.rounds):
-        for label, run in measured + predicted:
+        for label, run in timed:
             count = 1 if "predicting" in label else arguments.iterations
-            started = time.perf_counter()
-            run(count)
-            seconds[label].append((time.perf_counter() - started) / count)
+            seconds[label].append(seconds_per_iteration(run, count))
     medians = {label: statistics.median(values) for label, values in seconds.items()}
     print(f"depth {arguments.depth}, jax {jax.__version__}, {jax.devices()[0].device_kind}")
     for label, median in medians.items():

@@ -1,22 +1,22 @@
-"""How the cost of an iteration grows with rows, inducing points, depth, width, chains and fits at once.
+"""How the cost of an iteration grows with rows, inducing points, depth, width, chains and simultaneous fits.
 
     taskset -c 0 python benchmarks/scaling.py --out docs/img/scaling.png --json scaling.json
 
-One thing varies at a time around the shape of the protein set (36,584 rows, 9 columns, width 9, 100 inducing points,
-minibatches of 10,000 unless told otherwise). Three rounds are interleaved, and medians reported. The exponent b of
-cost = a x^b is fitted to the upper half of the points by least squares on logarithms. Fits at once ("members") are what
-``deepwell reproduce`` and ``evaluate`` make of the splits of one table; on a GPU run ``--vary members --batch 10000``.
+One thing varies at a time around the shape of the protein set: 36,584 rows, 9 columns, width 9, 100 inducing points,
+minibatches of 1,000. The median of three rounds is reported. The exponent b of cost = a x^b is fitted to the upper half
+of the points by least squares on logarithms. ``deepwell reproduce`` and ``evaluate`` run the splits of one table as
+simultaneous fits ("members"); on a GPU run ``--vary members --batch 10000``.
 """
 
 import argparse
 import json
 import statistics
-import time
 from pathlib import Path
 
 import jax
 import numpy as np
 from steps import programs
+from timing import seconds_per_iteration
 
 STANDARD = {"rows": 36_584, "num_inducing": 100, "depth": 2, "width": 9, "num_chains": 1, "members": 1}
 VARIED = {
@@ -31,26 +31,19 @@ NAMES = {
     "rows": "rows", "num_inducing": "inducing points", "depth": "layers", "width": "width", "num_chains": "chains",
     "members": "fits at once",
 }  # fmt: skip
-SECONDS_A_ROUND = 0.5
+ROUND_SECONDS = 0.5
 ROUNDS = 3
 
 
 def cost(batch: int, **shape: int) -> dict[str, float]:
     """Median seconds of an iteration of burn-in and of sampling."""
     rows, settings = shape["rows"], {k: v for k, v in shape.items() if k != "rows"}
-    found = {}
+    medians = {}
     for phase, run in programs("sghmc", rows, 9, batch_size=batch, **settings):
         run(1)
-        started = time.perf_counter()
-        run(2)
-        count = max(2, int(SECONDS_A_ROUND / ((time.perf_counter() - started) / 2)))
-        seconds = []
-        for _ in range(ROUNDS):
-            started = time.perf_counter()
-            run(count)
-            seconds.append((time.perf_counter() - started) / count)
-        found[phase] = statistics.median(seconds)
-    return found
+        count = max(2, int(ROUND_SECONDS / seconds_per_iteration(run, 2)))
+        medians[phase] = statistics.median(seconds_per_iteration(run, count) for _ in range(ROUNDS))
+    return medians
 
 
 def exponent(x: list[int], y: list[float]) -> float:
@@ -59,12 +52,14 @@ def exponent(x: list[int], y: list[float]) -> float:
     return float(np.polyfit(np.log(x[upper]), np.log(y[upper]), 1)[0])
 
 
-def draw(found: dict, path: Path) -> None:
-    """One panel for each thing varied."""
+def draw(measured: dict, path: Path) -> None:
+    """A panel for each thing that varies."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, len(found), figsize=(3.0 * len(found), 2.8), layout="constrained", sharey=True)
-    for axes, (name, values) in zip(panels, found.items(), strict=True):
+    figure, panels = plt.subplots(
+        1, len(measured), figsize=(3.0 * len(measured), 2.8), layout="constrained", sharey=True
+    )
+    for axes, (name, values) in zip(panels, measured.items(), strict=True):
         for phase, colour in (("burn-in", "#0072B2"), ("sampling", "#D55E00")):
             y = [1e3 * row[phase] for row in values["cost"]]
             label = f"{phase}, exponent {values['exponent'][phase]:.2f}"
@@ -87,19 +82,19 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}, minibatches of {arguments.batch}")
-    found: dict = {}
+    measured: dict = {}
     for name in arguments.vary:
         costs = []
         for value in VARIED[name]:
             costs.append(cost(arguments.batch, **{**STANDARD, name: value}))
             print(name, value, {phase: f"{1e3 * s:.3f} ms" for phase, s in costs[-1].items()}, flush=True)
-        fitted = {p: exponent(list(VARIED[name]), [c[p] for c in costs]) for p in costs[0]}
-        found[name] = {"x": list(VARIED[name]), "cost": costs, "exponent": fitted}
-        print(name, "exponents", {phase: round(b, 2) for phase, b in fitted.items()}, flush=True)
+        exponents = {p: exponent(list(VARIED[name]), [c[p] for c in costs]) for p in costs[0]}
+        measured[name] = {"x": list(VARIED[name]), "cost": costs, "exponent": exponents}
+        print(name, "exponents", {phase: round(b, 2) for phase, b in exponents.items()}, flush=True)
         if arguments.json:
-            arguments.json.write_text(json.dumps(found, indent=1))
+            arguments.json.write_text(json.dumps(measured, indent=1))
     if arguments.out:
-        draw(found, arguments.out)
+        draw(measured, arguments.out)
 
 
 if __name__ == "__main__":

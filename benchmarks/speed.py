@@ -1,12 +1,12 @@
-"""deepwell beside GPflux and GPyTorch in one run on one core: time an iteration, ratios, memory, distance to the floor.
+"""deepwell, GPflux and GPyTorch in one run on one core: time per iteration, ratios, memory, share of the floor.
 
     python benchmarks/speed.py --depths 2 3 5 --json speed.json
 
-Every system runs in a process and an environment of its own (``benchmarks/peers``, made under ``--environments`` if
-missing), all pinned to one core. Rounds of a few iterations each are interleaved, and medians reported: machines are
-noisy. The shape is that of the protein set: 36,584 rows, 9 columns, width 9, 100 inducing points, minibatches of
-10,000. ``--only deepwell`` leaves the peers out. On a GPU: ``--device gpu --only deepwell GPyTorch``; then nothing is
-pinned, and all systems run in the environment of this script.
+Each system runs in its own process and environment (``benchmarks/peers``, made under ``--environments`` if missing).
+All are pinned to one core. Rounds of a few iterations are interleaved and medians reported, because machines are noisy.
+The shape is that of the protein set: 36,584 rows, 9 columns, width 9, 100 inducing points, minibatches of 10,000.
+``--only deepwell`` leaves the peers out. On a GPU use ``--device gpu --only deepwell GPyTorch``: nothing is pinned, and
+all systems run in the environment of this script.
 """
 
 import argparse
@@ -29,22 +29,22 @@ SYSTEMS = {
     "GPyTorch DSVI, shared kernels": ("gpytorch", "gpytorch_dsvi.py", "shared", 3),
     "GPyTorch DSVI, tutorial": ("gpytorch", "gpytorch_dsvi.py", "tutorial", 2),
 }
-"""Of each system: its environment, its script and the script's word, and iterations a round."""
+"""The environment of each system, its script, the script's argument, and iterations per round."""
 
 
 class System:
     """A process that runs iterations when told to."""
 
-    def __init__(self, python: str, script: str, word: str, shape: str, core: int | None) -> None:
+    def __init__(self, python: str, script: str, argument: str, shape: str, core: int | None) -> None:
         device = "cuda" if core is None else "cpu"
         self.process = subprocess.Popen(
-            [*pinned(core), python, str(HERE / "peers" / script), shape, word, device],
+            [*pinned(core), python, str(HERE / "peers" / script), shape, argument, device],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self.ready = self._listen()
 
     def run(self, count: int) -> dict:
-        """What so many iterations took."""
+        """Run so many iterations; returns what the system measured."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
@@ -65,29 +65,29 @@ class System:
 
 
 def pinned(core: int | None) -> list[str]:
-    """What to begin a command with."""
+    """The start of a command that is pinned to a core."""
     return [] if core is None else ["taskset", "-c", str(core)]
 
 
 def environment(name: str, folder: Path | None) -> str:
-    """The Python of a system's environment, made with its pinned versions if it is not there."""
+    """The Python of a system's environment, which is made with pinned versions if it is missing."""
     if name == DEEPWELL or folder is None:
         return sys.executable
     python = folder / name / "bin" / "python"
     if not python.exists():
         print(f"installing {name} ...", flush=True)
         venv.create(folder / name, with_pip=True)
-        wanted = str(HERE / "peers" / f"{name}.txt")
-        subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", wanted], check=True)
+        requirements = str(HERE / "peers" / f"{name}.txt")
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", requirements], check=True)
     return str(python)
 
 
 def measure(depth: int, systems: dict, rounds: int, folder: Path | None, core: int | None) -> dict[str, dict]:
-    """All systems at one depth: interleaved rounds, medians."""
+    """Medians of interleaved rounds of all systems at one depth."""
     shape = ",".join(str(n) for n in (depth, ROWS, COLUMNS, WIDTH, INDUCING, BATCH))
     running = {
-        label: System(environment(name, folder), script, word, shape, core)
-        for label, (name, script, word, _) in systems.items()
+        label: System(environment(name, folder), script, argument, shape, core)
+        for label, (name, script, argument, _) in systems.items()
     }
     answers: dict[str, list[dict]] = {label: [] for label in running}
     for _ in range(rounds):
@@ -108,30 +108,30 @@ def measure(depth: int, systems: dict, rounds: int, folder: Path | None, core: i
 
 
 def main() -> None:
-    """Measure and print one table a depth."""
+    """Measure and print a table for each depth."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--depths", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", help="beginnings of the names of the systems to run")
+    parser.add_argument("--only", nargs="+", help="systems to run, by the start of their names")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--core", type=int, default=0, help="core to pin to, on a CPU")
     parser.add_argument("--environments", type=Path, default=Path(".benchmarks"))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    chosen = {k: v for k, v in SYSTEMS.items() if not arguments.only or k.startswith(tuple(arguments.only))}
+    systems = {k: v for k, v in SYSTEMS.items() if not arguments.only or k.startswith(tuple(arguments.only))}
     on_gpu = arguments.device == "gpu"
     core, folder = (None, None) if on_gpu else (arguments.core, arguments.environments)
-    found = {"machine": platform.processor() or platform.machine(), "depths": {}, **rates(core)}
+    report = {"machine": platform.processor() or platform.machine(), "depths": {}, **rates(core)}
     for depth in arguments.depths:
-        measured = measure(depth, chosen, arguments.rounds, folder, core)
-        found["depths"][depth] = measured
-        show(depth, measured, found)
+        measured = measure(depth, systems, arguments.rounds, folder, core)
+        report["depths"][depth] = measured
+        show(depth, measured, report)
         if arguments.json:
-            arguments.json.write_text(json.dumps(found, indent=1))
+            arguments.json.write_text(json.dumps(report, indent=1))
 
 
 def rates(core: int | None) -> dict[str, float]:
-    """Measured in a process of its own, pinned like the others: operations and bytes a second."""
+    """Operations and bytes per second, measured in a separate process that is pinned like the others."""
     code = (
         f"import json, floors; print(json.dumps({{'operations_a_second': floors.product_rate({INDUCING}, {BATCH}),"
         "'bytes_a_second': floors.bandwidth()}))"

@@ -1,4 +1,4 @@
-"""One inference method of deepwell, stripped to functions that run a number of its iterations."""
+"""The phases of an inference method as functions that run a number of iterations."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,9 +23,9 @@ def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 def programs(
     inference: str, rows: int, columns: int, members: int = 1, **settings: Any
 ) -> Iterator[tuple[str, Callable[[int], None]]]:
-    """(name, function of a number of iterations that runs them) of each phase of a method, preset ``paper``.
+    """(name, function that runs a number of iterations) for each phase of a method, preset ``paper``.
 
-    ``members`` fits, alike but for their seeds, run as one program. A phase's program is compiled by its first call.
+    ``members`` fits that differ in their seeds run as one program. The first call of a function compiles it.
     """
     chosen = make_settings("paper", inference=inference, spacing=1, **settings)
     prepared = [prepare(*table(rows, columns), chosen, seed, None) for seed in range(members)]

@@ -8,24 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deepwell.studies import curves as study_curves
-from deepwell.studies import gaussianity as study_gaussianity
-from deepwell.studies import large_tables as study_tables
-from deepwell.studies import toy as study_toy
-from deepwell.studies import uci as study_uci
-from deepwell.studies.options import Options
+from deepwell.studies.options import StudyOptions
 from deepwell.studies.registry import STUDIES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-KEYS = {
-    "uci": study_uci.KEY,
-    "toy": study_toy.KEY,
-    "gaussianity": study_gaussianity.KEY,
-    "mcem": study_curves.KEY,
-    "runtime": study_curves.KEY,
-    "mnist": study_tables.KEY,
-    "cep": study_tables.KEY,
-}
 PAGES = {
     "uci": ("uci", {}),
     "uci-default": ("uci", {"preset": "default"}),
@@ -42,14 +28,14 @@ pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="no results beside 
 
 
 def test_every_study_and_page_is_looked_at():
-    assert {path.stem for path in RESULTS.glob("*.jsonl")} == set(KEYS) == set(STUDIES)
+    assert {path.stem for path in RESULTS.glob("*.jsonl")} == set(STUDIES) == {study for study, _ in PAGES.values()}
     assert {path.stem for path in RESULTS.glob("*.md")} >= set(PAGES)
 
 
-@pytest.mark.parametrize("study", KEYS)
+@pytest.mark.parametrize("study", STUDIES)
 def test_no_row_is_doubled_and_every_score_is_a_number(study):
     rows = [json.loads(line) for line in (RESULTS / f"{study}.jsonl").read_text().splitlines()]
-    counted = Counter(json.dumps([row.get(name) for name in KEYS[study]]) for row in rows)
+    counted = Counter(json.dumps([row.get(name) for name in STUDIES[study].row_key]) for row in rows)
     assert max(counted.values()) == 1
     for row in rows:
         assert row["versions"]
@@ -58,9 +44,9 @@ def test_no_row_is_doubled_and_every_score_is_a_number(study):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_are_those_of_the_rows(name, tmp_path, monkeypatch):
-    study, how = PAGES[name]
+    study, options = PAGES[name]
     shutil.copy(RESULTS / f"{study}.jsonl", tmp_path)
-    monkeypatch.setattr("deepwell.studies.sweep.sweep", lambda *arguments: [])
-    monkeypatch.setattr("deepwell.studies.page.save", lambda figure, stem: None)
-    STUDIES[study].run(Options(tmp_path, **how))
+    monkeypatch.setattr("deepwell.studies.study.sweep", lambda *arguments: [])
+    monkeypatch.setattr("deepwell.studies.study_page.save_figure", lambda figure, path: None)
+    STUDIES[study].run(StudyOptions(tmp_path, **options))
     assert (tmp_path / f"{name}.md").read_text() == (RESULTS / f"{name}.md").read_text()

@@ -1,6 +1,8 @@
 """``deepwell reproduce``: every study runs, small; a sweep that is killed goes on; rows are those of ``evaluate``."""
 
+import inspect
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,21 +17,19 @@ from typer.testing import CliRunner
 from deepwell.assess.evaluate import evaluate
 from deepwell.assess.small_problems import shallow
 from deepwell.cli.main import app
+from deepwell.cli.reproduce import ALL, reproduce
 from deepwell.fits.presets import make_settings
 from deepwell.inference.driver import _is_chunk_end
 from deepwell.inference.posterior import shared_theta
-from deepwell.inference.registry import METHODS as METHODS_BY_NAME
+from deepwell.inference.registry import METHODS
 from deepwell.store.checkpoint import Checkpoints
-from deepwell.studies import curves as study_curves
-from deepwell.studies import gaussianity
-from deepwell.studies import large_tables as study_tables
-from deepwell.studies import toy as study_toy
-from deepwell.studies import toy_problem as toy
-from deepwell.studies.curves import looks
-from deepwell.studies.options import SMOKE, Options
-from deepwell.studies.registry import STUDIES, Study
-from deepwell.studies.synthetic import made_table
-from deepwell.studies.uci import METHODS, chosen_methods, run_uci
+from deepwell.studies import benchmark_sets, curves, gaussianity, toy, toy_problem
+from deepwell.studies.curves import scored_iterations
+from deepwell.studies.options import SMOKE_SETTINGS, StudyOptions
+from deepwell.studies.paper_methods import PAPER_METHODS, select_methods
+from deepwell.studies.registry import STUDIES
+from deepwell.studies.synthetic import synthetic_table
+from deepwell.studies.uci import UCI
 
 WITHOUT = "import sys; sys.modules.update(sklearn=None, arviz=None, blackjax=None); "
 COMMAND = [sys.executable, "-c", WITHOUT + "from deepwell.cli.main import main; main()", "reproduce"]
@@ -55,13 +55,19 @@ def test_everything_runs_small_and_a_second_time_has_nothing_to_do(tmp_path):
     assert "-0.552" in (tmp_path / "uci-smoke.md").read_text()
 
 
+def test_the_help_names_every_study():
+    arguments = inspect.signature(reproduce).parameters
+    named = re.split(", | or ", arguments["study"].annotation.__metadata__[0].help.removesuffix("."))
+    assert sorted(named) == sorted([*STUDIES, ALL])
+
+
 def test_rows_are_those_of_evaluate(tmp_path):
     """The same splits, seeds and scores, whether the splits run one by one or as one program."""
     options = {"datasets": ["energy"], "methods": ["SGHMC DGP 2"], "splits": [1, 2], "smoke": True}
     for size in (1, 2):
-        run_uci(Options(tmp_path / str(size), group_size=size, **options))
-    data = made_table("energy")
-    oracle = evaluate(data.X, data.y, [1, 2], preset="paper", depth=2, **SMOKE)["splits"]
+        UCI.run(StudyOptions(tmp_path / str(size), group_size=size, **options))
+    data = synthetic_table("energy")
+    oracle = evaluate(data.X, data.y, [1, 2], preset="paper", depth=2, **SMOKE_SETTINGS)["splits"]
     for size in (1, 2):
         for ours, theirs in zip(rows_of(tmp_path / str(size) / "uci.jsonl"), oracle, strict=True):
             assert (ours["split"], ours["together"]) == (theirs["split"], size)
@@ -87,7 +93,7 @@ def test_a_sweep_that_is_killed_and_shared_loses_and_doubles_nothing(tmp_path):
     first = path.read_bytes()
     interrupted = until(first.count(b"\n") + 2)
     interrupted.send_signal(signal.SIGINT)
-    assert "the same command continues from here" in interrupted.communicate()[1]
+    assert "the same command resumes from here" in interrupted.communicate()[1]
     assert interrupted.returncode == 130
     second = path.read_bytes()
     assert second.startswith(first[: first.rfind(b"\n") + 1])
@@ -112,9 +118,9 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
     restored, restore = [], Checkpoints.restore
 
     def watched(self, *arguments):
-        found = restore(self, *arguments)
-        restored.append(0 if found is None else found[0].done)
-        return found
+        run = restore(self, *arguments)
+        restored.append(0 if run is None else run[0].done)
+        return run
 
     monkeypatch.setattr(Checkpoints, "restore", watched)
     for name in ("killed", "whole"):
@@ -138,8 +144,11 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
         (["uci", "--splits", "5-2"], "--splits 5-2 must be a number or a range from low to high"),
         (["uci", "--splits", "3-"], "--splits 3- must be a number or a range"),
         (["uci", "--depths", "²"], "--depths ² must be a number or a range"),
-        (["uci", "--splits", "0-99999999999"], "--splits 0-99999999999 must be at least 0, and a range at most"),
-        (["mcem", "--depths", "0"], "--depths 0 must be at least 1"),
+        (
+            ["uci", "--splits", "0-99999999999"],
+            "--splits 0-99999999999 must be 0 or more, and a range must have at most",
+        ),
+        (["mcem", "--depths", "0"], "--depths 0 must be 1 or more"),
         (["uci", "--every", "-1"], "--every -1.0 must be a number of seconds"),
         (["uci", "--preset", "moon"], "unknown preset 'moon'"),
         (["uci", "--set", "bogus=1"], "unknown option 'bogus'"),
@@ -158,13 +167,13 @@ def test_a_group_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatc
         (["mcem", "--set", "inference=dsvi"], "--set inference=dsvi: this study sets inference itself"),
         (["toy", "--set", "noise_variance=0.5"], "--set noise_variance=0.5: this study sets noise_variance itself"),
         (["gaussianity", "--set", "inference=dsvi"], "this study sets inference itself"),
-        (["all", "--datasets", "boston"], "--datasets is for a single study"),
-        (["toy", "--datasets", "foo"], "--datasets is not an option of the study toy"),
-        (["toy", "--methods", "bar"], "--methods is not an option of the study toy"),
-        (["toy", "--every", "1"], "--every is not an option of the study toy"),
-        (["gaussianity", "--splits", "0"], "--splits is not an option of the study gaussianity"),
-        (["mcem", "--group-size", "2"], "--group-size is not an option of the study mcem"),
-        (["mnist", "--methods", "SGP", "--depths", "9"], "--depths is not an option of the study mnist"),
+        (["all", "--datasets", "boston"], "--datasets is for one study"),
+        (["toy", "--datasets", "foo"], "--datasets does not apply to the study toy"),
+        (["toy", "--methods", "bar"], "--methods does not apply to the study toy"),
+        (["toy", "--every", "1"], "--every does not apply to the study toy"),
+        (["gaussianity", "--splits", "0"], "--splits does not apply to the study gaussianity"),
+        (["mcem", "--group-size", "2"], "--group-size does not apply to the study mcem"),
+        (["mnist", "--methods", "SGP", "--depths", "9"], "--depths does not apply to the study mnist"),
         (["mnist"], "set DEEPWELL_DATA to a folder"),
     ],
 )
@@ -196,7 +205,8 @@ def test_all_keeps_the_traceback_of_what_is_no_users_mistake(tmp_path, monkeypat
     def broken(options):
         raise KeyError("width")
 
-    monkeypatch.setattr("deepwell.studies.registry.STUDIES", {"toy": Study(broken, ()), "cep": Study(broken, ())})
+    studies = {name: STUDIES[name]._replace(jobs=broken) for name in ("toy", "cep")}
+    monkeypatch.setattr("deepwell.studies.registry.STUDIES", studies)
     result = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert result.output.count("in broken\n") == 2
@@ -205,34 +215,40 @@ def test_all_keeps_the_traceback_of_what_is_no_users_mistake(tmp_path, monkeypat
 
 def test_what_ended_a_study_is_what_the_user_sees(tmp_path, monkeypatch):
     monkeypatch.delenv("DEEPWELL_DATA", raising=False)
-    monkeypatch.setattr(study_tables, "page", lambda *arguments: 1 / 0)
+    monkeypatch.setitem(STUDIES, "mnist", STUDIES["mnist"]._replace(draw_page=lambda options, rows: 1 / 0))
     result = CliRunner().invoke(app, ["reproduce", "mnist", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "set DEEPWELL_DATA to a folder" in result.output
 
 
 def test_methods_are_named_as_in_the_paper_and_chosen_by_family(tmp_path):
-    assert METHODS["Dec DGP 3"].settings == {"inference": "dsvi-decoupled", "depth": 3}
-    assert chosen_methods(Options(tmp_path, methods=["DGP", "BNN"], depths=[2, 3])) == ["BNN", "DGP 2", "DGP 3"]
-    assert chosen_methods(Options(tmp_path, methods=["SGHMC DGP 2"])) == ["SGHMC DGP 2"]
-    assert chosen_methods(Options(tmp_path, depths=[1])) == ["BNN", "SGP", "Dec SGP"]
+    assert PAPER_METHODS["Dec DGP 3"].settings == {"inference": "dsvi-decoupled", "depth": 3}
+    assert select_methods(StudyOptions(tmp_path, methods=["DGP", "BNN"], depths=[2, 3])) == ["BNN", "DGP 2", "DGP 3"]
+    assert select_methods(StudyOptions(tmp_path, methods=["SGHMC DGP 2"])) == ["SGHMC DGP 2"]
+    assert select_methods(StudyOptions(tmp_path, depths=[1])) == ["BNN", "SGP", "Dec SGP"]
 
 
-@pytest.mark.parametrize("noise", study_toy.NOISES)
+@pytest.mark.parametrize("noise", toy.NOISES)
 def test_the_seven_points_have_two_explanations_of_one_height(noise):
     """They are mirror images, and the next maximum is far below."""
-    found = study_toy.modes_first(noise)
-    assert found.log_joint[0] == pytest.approx(found.log_joint[1], abs=0.01)
-    assert found.log_joint[2] < found.log_joint[1] - 2.5
-    np.testing.assert_allclose(found.hidden[0], -found.hidden[1, ::-1], atol=0.02)
-    assert np.max(np.abs(found.hidden[0] - found.hidden[1])) > 1
-    np.testing.assert_allclose(toy.shares(found.hidden[[0, 0, 0, 1]], found.hidden[:2]), [0.75, 0.25])
+    maxima = toy.modes_first(noise)
+    assert maxima.log_joint[0] == pytest.approx(maxima.log_joint[1], abs=0.01)
+    assert maxima.log_joint[2] < maxima.log_joint[1] - 2.5
+    np.testing.assert_allclose(maxima.hidden[0], -maxima.hidden[1, ::-1], atol=0.02)
+    assert np.max(np.abs(maxima.hidden[0] - maxima.hidden[1])) > 1
+    np.testing.assert_allclose(toy_problem.shares(maxima.hidden[[0, 0, 0, 1]], maxima.hidden[:2]), [0.75, 0.25])
 
 
 def test_the_toys_model_is_the_one_that_fit_makes():
-    member = {"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "preset": "default", "settings": study_toy.SMOKE}
-    model = study_toy.fitted(member, None)
-    ours, theirs = toy.toy_model(0.01), model.posterior.model
+    member = {
+        "method": "SGHMC",
+        "noise_variance": 0.01,
+        "seed": 0,
+        "preset": "default",
+        "settings": toy.TOY_SMOKE_SETTINGS,
+    }
+    model = toy.fit_points(member, None)
+    ours, theirs = toy_problem.toy_model(0.01), model.posterior.model
     for a, b in zip(ours.factors(), theirs.factors(), strict=True):
         np.testing.assert_allclose(a.inverse, b.inverse, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(ours.likelihood.log_noise_variance, theirs.likelihood.log_noise_variance, rtol=1e-5)
@@ -242,25 +258,25 @@ def test_the_toy_is_fitted_with_the_preset_that_its_rows_name(tmp_path, monkeypa
     def fit(*data, preset="default", **options):
         return SimpleNamespace(preset=preset, diagnose=lambda X: preset)
 
-    monkeypatch.setattr(study_toy, "fit", fit)
+    monkeypatch.setattr(toy, "fit", fit)
     member = {"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "preset": "quick", "settings": {}}
-    assert study_toy.fitted(member, None).preset == "quick"
-    assert study_toy.fitted(member, study_toy.fitted(member, None)).preset == "quick"
+    assert toy.fit_points(member, None).preset == "quick"
+    assert toy.fit_points(member, toy.fit_points(member, None)).preset == "quick"
     written = []
-    study_toy.WORK["verdict"](Options(tmp_path), [member], tmp_path, lambda member, rest: written.append(rest))
+    toy.ROWS_BY_KIND["verdict"]([member], tmp_path, lambda member, rest: written.append(rest))
     assert written == [{"verdict": "quick"}]
 
 
 def test_the_verdict_on_four_chains_names_the_modes():
-    found = study_toy.four_chains(study_toy.VERDICT_NOISE, study_toy.VERDICT_SEED, num_samples=100)
-    assert len(found.modes) == 2
-    assert "in another mode" in str(found) or "the chains are in 2 modes" in str(found)
+    diagnosis = toy.four_chains(toy.VERDICT_NOISE, toy.VERDICT_SEED, num_samples=100)
+    assert len(diagnosis.modes) == 2
+    assert "in another mode" in str(diagnosis) or "the chains are in 2 modes" in str(diagnosis)
 
 
 def test_draws_of_q_have_its_moments():
     member = {"method": "DSVI", "noise_variance": 0.02, "seed": 0, "preset": "default"}
-    model = study_toy.fitted({**member, "settings": {"burn_in": 300, "num_samples": 4000}}, None)
-    drawn = study_toy.as_samples(model).posterior.samples
+    model = toy.fit_points({**member, "settings": {"burn_in": 300, "num_samples": 4000}}, None)
+    drawn = toy.as_samples(model).posterior.samples
     for q, v in zip(model.posterior.belief, drawn, strict=True):
         C = np.asarray(q.cholesky())[0]
         spread = np.sqrt(np.diag(C @ C.T))
@@ -305,21 +321,24 @@ def test_chains_that_remember_their_start_are_named():
     assert len(gaussianity.verdict(rows[:1])) == 1
 
 
-def test_looks_fall_on_ends_of_chunks():
+def test_a_curve_is_scored_at_ends_of_chunks():
     """As the driver tells them, for budgets and rounds of MCEM of many lengths."""
-    assert looks(make_settings(burn_in=20_000)) == list(range(1_000, 20_001, 1_000))
-    assert looks(make_settings(burn_in=6_000)) == list(range(500, 6_001, 500))
-    assert looks(make_settings(burn_in=20)) == [20]
-    assert looks(make_settings(burn_in=12_000)) == looks(make_settings(burn_in=12_000, inference="mcem"))
+    assert scored_iterations(make_settings(burn_in=20_000)) == list(range(1_000, 20_001, 1_000))
+    assert scored_iterations(make_settings(burn_in=6_000)) == list(range(500, 6_001, 500))
+    assert scored_iterations(make_settings(burn_in=20)) == [20]
+    assert scored_iterations(make_settings(burn_in=12_000)) == scored_iterations(
+        make_settings(burn_in=12_000, inference="mcem")
+    )
     some = [{"inference": name} for name in ("sghmc", "sghmc-naive", "dsvi", "dsvi-decoupled")]
     some += [{"inference": "mcem", "e_steps": steps} for steps in (7, 250, 300, 500, 5_000)]
     for options in some:
         for budget in (1, 20, 499, 500, 501, 1_250, *range(9_000, 21_000, 333), 12_000, 100_000):
             settings = make_settings(burn_in=budget, **options)
-            phases, found = METHODS_BY_NAME[settings.inference].phases(settings.config(100)), looks(settings)
-            assert len(found) <= 20
-            assert found[-1] == budget
-            assert all(_is_chunk_end(phases, 0, iteration) for iteration in found)
+            phases = METHODS[settings.inference].phases(settings.config(100))
+            iterations = scored_iterations(settings)
+            assert len(iterations) <= 20
+            assert iterations[-1] == budget
+            assert all(_is_chunk_end(phases, 0, iteration) for iteration in iterations)
 
 
 def test_a_curve_of_any_length_is_finished_at_once(tmp_path, monkeypatch):
@@ -329,8 +348,8 @@ def test_a_curve_of_any_length_is_finished_at_once(tmp_path, monkeypatch):
         for end in (*range(250, burn_in, 250), burn_in):
             look(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
 
-    monkeypatch.setattr(study_curves, "fit", fit)
-    monkeypatch.setattr(study_curves, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
+    monkeypatch.setattr(curves, "fit", fit)
+    monkeypatch.setattr(benchmark_sets, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
     command = ["reproduce", "mcem", "--smoke", "--out", str(tmp_path), "--methods", "Moving Window MCEM", "--set"]
     for there, written in ((0, "12000"), (12, "12000.0")):  # one setting, however it is written
         result = CliRunner().invoke(app, [*command, f"burn_in={written}"])
@@ -342,8 +361,8 @@ def test_a_curve_of_any_length_is_finished_at_once(tmp_path, monkeypatch):
 def test_the_clock_of_a_curve_goes_on_at_the_pace_it_had(tmp_path, monkeypatch):
     """Killed after a chunk, before any row: what comes later has the seconds of all its iterations."""
     clock = [0.0]
-    monkeypatch.setattr(study_curves.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(study_curves, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
+    monkeypatch.setattr(curves.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(benchmark_sets, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
     begun = []
 
     def fit(X, y, look, checkpoint=None, **options):
@@ -355,9 +374,9 @@ def test_the_clock_of_a_curve_goes_on_at_the_pace_it_had(tmp_path, monkeypatch):
                 begun.append(True)
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(study_curves, "fit", fit)
+    monkeypatch.setattr(curves, "fit", fit)
     command = ["reproduce", "mcem", "--smoke", "--out", str(tmp_path), "--methods", "MCEM", "--set", "burn_in=1000"]
-    monkeypatch.setattr(study_curves, "looks", lambda settings: [1_000])
+    monkeypatch.setattr(curves, "scored_iterations", lambda settings: [1_000])
     for code in (130, 0):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == code, result.output
@@ -366,7 +385,7 @@ def test_the_clock_of_a_curve_goes_on_at_the_pace_it_had(tmp_path, monkeypatch):
 
 def test_ctrl_c_while_a_curves_programs_are_compiled_ends_the_study(tmp_path, monkeypatch):
     """The fit that is run for its compilation alone ends at its first look, which the signal precedes."""
-    whole, fits = study_curves.fit, []
+    whole, fits = curves.fit, []
 
     def fit(*data, look, **options):
         def interrupted(*now):
@@ -376,7 +395,7 @@ def test_ctrl_c_while_a_curves_programs_are_compiled_ends_the_study(tmp_path, mo
         fits.append(look)
         return whole(*data, look=interrupted, **options)
 
-    monkeypatch.setattr(study_curves, "fit", fit)
+    monkeypatch.setattr(curves, "fit", fit)
     result = CliRunner().invoke(app, ["reproduce", "mcem", "--smoke", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert len(fits) == 1
@@ -392,7 +411,7 @@ def test_curves_of_other_sets_are_drawn_too(tmp_path):
         )
         for i in (500, 1_000)
     ]  # fmt: skip
-    made = study_curves.page("mcem", rows)
+    made = curves.draw_page(curves.MCEM_COMPARISON, StudyOptions(tmp_path), rows)
     assert [p.strip("# \n") for p in made.paragraphs if p.startswith("## ")] == [
         "kin8nm, depth 2, split 1, cpu", "boston, depth 2, split 0, a GPU", "boston, depth 2, split 0, cpu",
         "kin8nm, depth 3, split 0, cpu",

@@ -18,12 +18,20 @@ from matplotlib.figure import Figure as EmptyFigure
 
 from deepwell.data.splits import split_by_group
 from deepwell.errors import InputError
-from deepwell.studies.comparison import Summary, beside_the_paper, summarise, z_value
-from deepwell.studies.options import HOW, Options
+from deepwell.store.locks import claimed
+from deepwell.studies.benchmark_sets import UCI_SETS
+from deepwell.studies.comparison import Summary, summarise, table_beside_paper, z_value
+from deepwell.studies.job import Job
+from deepwell.studies.options import CONDITIONS, StudyDefaults, StudyOptions
+from deepwell.studies.paper_methods import DEFAULT_METHODS, PAPER_METHODS
+from deepwell.studies.paper_scores import PaperScore, paper_results, paper_score
 from deepwell.studies.provenance import commit, data_hash
-from deepwell.studies.ranks import average_ranks, ranks_beside_the_papers, ranks_table
-from deepwell.studies.sweep import Job, sweep, sweep_and_publish
-from deepwell.studies.uci import METHODS, SETS, USUAL_METHODS, runs_table
+from deepwell.studies.ranks import average_ranks, ranks_beside_paper, ranks_table
+from deepwell.studies.row_store import RowStore
+from deepwell.studies.study import Study
+from deepwell.studies.study_page import StudyPage, write_page
+from deepwell.studies.sweep import sweep
+from deepwell.studies.uci import runs_table
 
 
 def row(split, score=0.0):
@@ -31,7 +39,7 @@ def row(split, score=0.0):
 
 
 def store(folder):
-    return Store(folder, "uci", ("dataset", "split"))
+    return RowStore(folder, "uci", ("dataset", "split"))
 
 
 def test_rows_are_written_once_and_read_back(tmp_path):
@@ -63,11 +71,11 @@ def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
     code = textwrap.dedent("""
         import contextlib, sys, time
         from pathlib import Path
-        from deepwell.studies import rows as results
+        from deepwell.studies import row_store
 
         folder, mine, locked = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
         if not locked:
-            results.claimed = lambda *arguments, **options: contextlib.nullcontext(True)
+            row_store.claimed = lambda *arguments, **options: contextlib.nullcontext(True)
 
         def meet(where, seconds):
             (folder / f"{mine}-{where}").touch()
@@ -75,7 +83,7 @@ def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
             while not (folder / f"{1 - mine}-{where}").exists() and time.monotonic() < until:
                 time.sleep(0.001)
 
-        store = results.Store(folder, "uci", ("split",))
+        store = row_store.RowStore(folder, "uci", ("split",))
         finished = store.finished
         store.finished = lambda: (finished(), meet(i, 0.3))[0]
         meet("start", 60)
@@ -85,7 +93,7 @@ def test_processes_that_write_at_once_write_each_row_once(locked, tmp_path):
     arguments = [[sys.executable, "-c", code, str(tmp_path), str(i), str(locked)] for i in range(2)]
     processes = [subprocess.Popen(each) for each in arguments]
     assert [process.wait() for process in processes] == [0, 0]
-    splits = [row["split"] for row in Store(tmp_path, "uci", ("split",)).rows()]
+    splits = [row["split"] for row in RowStore(tmp_path, "uci", ("split",)).rows()]
     assert (sorted(splits) == list(range(5))) == locked
 
 
@@ -136,7 +144,7 @@ def test_a_job_that_fell_goes_on_with_its_members_and_doubles_nothing(tmp_path):
     assert len(seen) == 2
     assert said[-1] == "uci: 3 of 3 rows are there already"
     assert "[3/3]" in said[-2]
-    assert not [path for path in rows.hidden.iterdir() if path.is_dir()]
+    assert not [path for path in rows.work_folder.iterdir() if path.is_dir()]
 
 
 def test_a_job_that_leaves_rows_out_is_an_error_and_keeps_its_folder(tmp_path):
@@ -151,10 +159,10 @@ def test_a_job_that_leaves_rows_out_is_an_error_and_keeps_its_folder(tmp_path):
         write(members[0], {"score": 0.0})
 
     jobs = [Job("group", members[:2], work), Job("alone", members[2:], whole)]
-    with pytest.raises(InputError, match="uci: rows are missing of jobs that have ended, 1 in all"):
+    with pytest.raises(InputError, match="uci: jobs ended without writing 1 of their rows"):
         sweep(rows, jobs, lambda line: None, str)
     assert [row["split"] for row in rows.rows()] == [0, 2]
-    assert len(list(rows.hidden.glob("*/checkpoint"))) == 1
+    assert len(list(rows.work_folder.glob("*/checkpoint"))) == 1
 
 
 def test_a_sweep_with_nothing_to_do_reads_the_rows_once(tmp_path, monkeypatch):
@@ -162,29 +170,30 @@ def test_a_sweep_with_nothing_to_do_reads_the_rows_once(tmp_path, monkeypatch):
     members = [{"dataset": "energy", "split": split} for split in range(10)]
     for member in members:
         rows.append(member)
-    whole = Store.rows
-    monkeypatch.setattr(Store, "rows", lambda self: reads.append(1) or whole(self))
+    whole = RowStore.rows
+    monkeypatch.setattr(RowStore, "rows", lambda self: reads.append(1) or whole(self))
     sweep(rows, [Job(str(member["split"]), [member], pytest.fail) for member in members], lambda line: None, str)
     assert len(reads) == 1
 
 
 def test_the_error_of_a_sweep_is_not_hidden_by_that_of_its_page(tmp_path):
-    said, rows = [], store(tmp_path)
-    options = Options(tmp_path, tell=said.append).of_study("paper")
-    rows.append({"dataset": "energy", "split": 1, "seed": 0, **options.how()})
+    said, finished = [], Study("uci", ("split",), StudyDefaults("paper"), (), lambda options: [], draw_nothing, str)
+    options = StudyOptions(tmp_path, tell=said.append)
+    conditions = options.for_study(finished.defaults).conditions()
+    RowStore(tmp_path, "uci", finished.row_key).append({"split": 1, "seed": 0, **conditions})
 
-    def work(members, folder, write):
+    def run(members, folder, write):
         raise MemoryError("too large")
 
-    def draw(rows):
-        raise ValueError("nothing to draw")
-
-    jobs = [Job("group", [{"dataset": "energy", "split": 0}], work)]
     with pytest.raises(MemoryError, match="too large"):
-        sweep_and_publish(rows, options, jobs, str, draw)
+        finished._replace(jobs=lambda options: [Job("group", [{"split": 0}], run)]).run(options)
     assert said[-1] == "uci: no table and figure of the rows so far: nothing to draw"
     with pytest.raises(ValueError, match="nothing to draw"):
-        sweep_and_publish(rows, options, [], str, draw)
+        finished.run(options)
+
+
+def draw_nothing(options, rows):
+    raise ValueError("nothing to draw")
 
 
 def test_members_that_need_no_others_are_not_made_again(tmp_path):
@@ -225,8 +234,8 @@ def test_a_job_that_fails_keeps_only_its_kind_from_running(tmp_path):
         sweep(rows, [*alike, job(8, kind="c")], said.append, str)
     assert [row["split"] for row in rows.rows()] == [1, 3, 8]
     assert [line for line in said if "no such set" in line] == [
-        "uci: split 4 failed: no such set; the other jobs of a are passed over",
-        "uci: split 6 failed: no such set; the other jobs of b are passed over",
+        "uci: split 4 failed: no such set; the other jobs of a are skipped",
+        "uci: split 6 failed: no such set; the other jobs of b are skipped",
     ]
 
 
@@ -253,7 +262,7 @@ def test_rows_that_are_there_are_not_scored_again(tmp_path):
 def test_the_time_left_is_that_of_the_work_left(tmp_path, monkeypatch):
     """Groups whose rows come together, on a clock of our own: ten minutes a group."""
     now, said = [0.0], []
-    monkeypatch.setattr("deepwell.studies.sweep.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("deepwell.studies.sweep_progress.time.monotonic", lambda: now[0])
 
     def work(members, folder, write):
         now[0] += 600.0
@@ -268,24 +277,30 @@ def test_the_time_left_is_that_of_the_work_left(tmp_path, monkeypatch):
     assert said[-1] == "[30/30] row; 0 s left"
 
 
-def test_pages_of_rows_made_in_other_ways_have_other_names_and_rows(tmp_path):
-    rows, drawn = Store(tmp_path, "uci", ("split", "seed", *HOW)), []
-    usual = Options(tmp_path).of_study("paper")
-    ways = [usual, dataclasses.replace(usual, settings={"learning_rate": 0.5}), dataclasses.replace(usual, seed=3),
-            dataclasses.replace(usual, smoke=True), Options(tmp_path, preset="best").of_study("paper")]  # fmt: skip
-    for number, options in enumerate(ways):
+def test_rows_made_under_other_conditions_have_pages_of_their_own(tmp_path):
+    rows, drawn = RowStore(tmp_path, "uci", ("split", "seed", *CONDITIONS)), []
+    default = StudyOptions(tmp_path).for_study(StudyDefaults("paper"))
+    runs = [default, dataclasses.replace(default, settings={"learning_rate": 0.5}),
+            dataclasses.replace(default, seed=3), dataclasses.replace(default, smoke=True),
+            StudyOptions(tmp_path, preset="best").for_study(StudyDefaults("paper"))]  # fmt: skip
+    for number, options in enumerate(runs):
         for split in range(number + 1):
-            rows.append({"split": split, "seed": options.seed, **options.how()})
-    for options in ways:
-        publish(rows, options, lambda some: drawn.append(len(some)) or Page(["# Title\n", "Text.\n"], EmptyFigure()))
+            rows.append({"split": split, **options.row()})
+
+    def draw(matching):
+        drawn.append(len(matching))
+        return StudyPage(["# Title\n", "Text.\n"], EmptyFigure())
+
+    for options in runs:
+        write_page(rows, options, draw)
     assert drawn == [1, 2, 3, 4, 5]
     names = ["uci", "uci-learning_rate-0.5", "uci-seed-3", "uci-smoke", "uci-best"]
-    stems = [dataclasses.replace(usual, settings=s).stem("uci").name for s in ({"x": 1}, {"x": -1}, {"x": [1] * 130},
-             {"kernel": "rbf+linear"}, {"kernel": "rbf*linear"}, {"x": 1.0})]  # fmt: skip
-    assert stems[:2] == ["uci-x-1", "uci-x--1"]
-    assert len(set(stems)) == 5
-    assert stems[5] == stems[0]
-    assert max(map(len, stems)) < 60
+    pages = [dataclasses.replace(default, settings=s).page_path("uci").name for s in ({"x": 1}, {"x": -1},
+             {"x": [1] * 130}, {"kernel": "rbf+linear"}, {"kernel": "rbf*linear"}, {"x": 1.0})]  # fmt: skip
+    assert pages[:2] == ["uci-x-1", "uci-x--1"]
+    assert len(set(pages)) == 5
+    assert pages[5] == pages[0]
+    assert max(map(len, pages)) < 60
     assert {path.name for path in tmp_path.glob("uci*")} == {"uci.jsonl"} | {
         f"{name}.{kind}" for name in names for kind in ("md", "png", "svg")
     }
@@ -307,9 +322,9 @@ def test_a_job_in_other_hands_is_left_alone(tmp_path):
 
 
 def test_z_is_the_distance_in_standard_errors_of_both_means():
-    assert z_value(-0.5, 10, Figure(-0.6, 0.1)) == pytest.approx(0.1 / (0.1 * np.sqrt(0.2)))
-    assert z_value(1.0, 5, Figure(2.0, 0.5)) == pytest.approx(-1 / (0.5 * np.sqrt(0.3)))
-    assert z_value(1.0, 5, Figure(2.0)) is None
+    assert z_value(-0.5, 10, PaperScore(-0.6, 0.1)) == pytest.approx(0.1 / (0.1 * np.sqrt(0.2)))
+    assert z_value(1.0, 5, PaperScore(2.0, 0.5)) == pytest.approx(-1 / (0.5 * np.sqrt(0.3)))
+    assert z_value(1.0, 5, PaperScore(2.0)) is None
     assert z_value(1.0, 5, None) is None
 
 
@@ -318,7 +333,7 @@ def test_what_has_been_run_is_counted_and_what_has_not_is_named():
     *_, first, second, _, left, _ = runs_table(cells).split("\n")
     assert first.split(" | ")[:3] == ["| SGP", "-", "10"]
     assert second.split(" | ")[:3] == ["| SGHMC DGP 3", "4", "-"]
-    assert set(left.removeprefix("Not begun: ").removesuffix(".").split(", ")) == set(USUAL_METHODS) - {
+    assert set(left.removeprefix("Not begun: ").removesuffix(".").split(", ")) == set(DEFAULT_METHODS) - {
         "SGP",
         "SGHMC DGP 3",
     }
@@ -335,7 +350,7 @@ def test_ranks_count_sets_that_all_methods_have():
     assert average_ranks(rows, "x") == (of_both, {"a": 2, "b": 2, "c": 2}, ())
     assert average_ranks([*rows, *runs(a_seldom=5.0)], "x") == (of_both, {"a": 2, "b": 2, "c": 2}, ("seldom",))
     often = average_ranks([*rows, *runs(a_often=5.0, b_often=0.0)], "x")
-    assert (often.splits, often.of["often"]) == ({"a": 2, "b": 2}, (2.0, 1.0))
+    assert (often.splits, often.by_method["often"]) == ({"a": 2, "b": 2}, (2.0, 1.0))
     assert average_ranks(runs(a_x=1.0, b_y=1.0, b_x=0.0), "x").splits == {"b": 2}
     assert average_ranks([], "x") == ({}, {}, ())
 
@@ -346,21 +361,21 @@ def test_the_papers_ranks_are_of_its_means_over_the_same_sets_and_methods():
             ("energy", "SGHMC DGP 2"): 2.0, ("boston", "SGHMC-bayes DGP 2"): 3.0,
             ("energy", "SGHMC-bayes DGP 2"): 3.0}  # fmt: skip
     rows = [{"dataset": s, "method": m, "split": 0, "test_log_likelihood": x} for (s, m), x in ours.items()]
-    here, paper = ranks_beside_the_papers(rows, "test_log_likelihood")
-    assert here.of == {"SGP": (2.0, 0.0), "SGHMC DGP 2": (1.0, 0.0)}
-    assert paper.of == {"SGP": (1.5, 0.5), "SGHMC DGP 2": (1.5, 0.5)}
+    here, paper = ranks_beside_paper(rows, "test_log_likelihood")
+    assert here.by_method == {"SGP": (2.0, 0.0), "SGHMC DGP 2": (1.0, 0.0)}
+    assert paper.by_method == {"SGP": (1.5, 0.5), "SGHMC DGP 2": (1.5, 0.5)}
     text = ranks_table(rows, "test_log_likelihood")
     assert "| SGHMC DGP 2 | 2.00 ± 0.00 | 1.00 ± 0.00 | 1.50 ± 0.50 |" in text
     assert "| SGHMC-bayes DGP 2 | 1.00 ± 0.00 |  |  |" in text
 
 
-def test_ranks_beside_the_papers_leave_out_what_is_not_comparable():
+def test_ranks_beside_paper_leave_out_what_is_not_comparable():
     """On naval the paper's columns were others: only our own rank counts it."""
     ours = {("boston", "SGP"): 1.0, ("boston", "BNN"): 2.0, ("naval", "SGP"): 2.0, ("naval", "BNN"): 1.0}
     rows = [{"dataset": s, "method": m, "split": 0, "test_log_likelihood": x} for (s, m), x in ours.items()]
-    here, paper = ranks_beside_the_papers(rows, "test_log_likelihood")
+    here, paper = ranks_beside_paper(rows, "test_log_likelihood")
     assert here.splits == paper.splits == {"boston": 1}
-    assert here.of == {"BNN": (1.0, 0.0), "SGP": (2.0, 0.0)}
+    assert here.by_method == {"BNN": (1.0, 0.0), "SGP": (2.0, 0.0)}
     assert "| BNN | 1.50 ± 0.50 | 1.00 ± 0.00 | 2.00 ± 0.00 |" in ranks_table(rows, "test_log_likelihood")
 
 
@@ -379,29 +394,27 @@ def test_the_table_shows_the_paper_and_marks_what_falls_short():
         {**common, "dataset": "boston", "test_log_likelihood": -2.0, "seconds": 1.0, "device": "a GPU"},
         {**common, "dataset": "boston", "test_log_likelihood": -2.0, "seconds": 0.2, "device": "a GPU", "together": 10},
     ]
-    found = beside_the_paper(rows, {"test_log_likelihood": "{:.2f}".format}, "test_log_likelihood", str)
+    table = table_beside_paper(rows, {"test_log_likelihood": "{:.2f}".format}, str)
     z = (-1.1 + 0.552) / (0.189 * np.sqrt(1 / 2 + 1 / 10))
-    assert "| z | seconds, a GPU | seconds, a GPU, in groups | seconds, cpu |" in found  # unlike times have no mean
-    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** |  |  | 4 |" in found
-    assert "| boston | SGHMC DGP 2 | 2 | -2.00 ± 0 |" in found
+    assert "| z | seconds, a GPU | seconds, a GPU, in groups | seconds, cpu |" in table  # unlike times have no mean
+    assert f"| energy | SGHMC DGP 2 | 2 | -1.10 ± 0.14 | -0.55 ± 0.19 | **{z:+.1f}** |  |  | 4 |" in table
+    assert "| boston | SGHMC DGP 2 | 2 | -2.00 ± 0 |" in table
     assert summarise(rows, "rmse") == {}
 
 
 def test_a_spread_is_in_the_unit_of_its_mean():
     rows = [{"dataset": "mnist", "method": "SGP", "accuracy": x, "device": "cpu"} for x in (0.97, 0.98)]
-    assert "| mnist | SGP | 2 | 97.50% ± 0.71% |" in beside_the_paper(
-        rows, {"accuracy": "{:.2%}".format}, "accuracy", str
-    )
+    assert "| mnist | SGP | 2 | 97.50% ± 0.71% |" in table_beside_paper(rows, {"accuracy": "{:.2%}".format}, str)
 
 
 def test_published_figures_are_those_of_the_paper_for_methods_we_know():
-    scores = published()["test_log_likelihood"]
-    assert published_figure("test_log_likelihood", "boston", "SGHMC DGP 2") == Figure(-2.572, 0.303)
-    assert published_figure("accuracy", "mnist", "Dec DGP 3").mean == 0.981
-    assert published_figure("test_log_likelihood", "flights", "SGP") is None
-    assert set(SETS) - {"flights"} <= set(scores)
-    assert {method for name in SETS if name in scores for method in scores[name]} <= set(METHODS)
-    assert "Havasi" in published()["about"]
+    scores = paper_results()["test_log_likelihood"]
+    assert paper_score("test_log_likelihood", "boston", "SGHMC DGP 2") == PaperScore(-2.572, 0.303)
+    assert paper_score("accuracy", "mnist", "Dec DGP 3").mean == 0.981
+    assert paper_score("test_log_likelihood", "flights", "SGP") is None
+    assert set(UCI_SETS) - {"flights"} <= set(scores)
+    assert {method for name in UCI_SETS if name in scores for method in scores[name]} <= set(PAPER_METHODS)
+    assert "Havasi" in paper_results()["about"]
 
 
 def test_a_split_by_group_keeps_days_together():

@@ -1,4 +1,4 @@
-"""deepwell itself, as its peers are measured: iterations of SGHMC with Moving Window MCEM, or of sampling; float32."""
+"""deepwell, measured like its peers: iterations of one phase of a method, float32."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ import deepwell
 
 
 def main() -> None:
-    """Build, then serve the phase that was asked for."""
+    """Build, then serve the requested phase."""
     depth, rows, columns, width, inducing, batch = shape()
     inference, phase = sys.argv[2].split("/")
     started = time.perf_counter()

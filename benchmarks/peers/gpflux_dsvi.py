@@ -1,6 +1,6 @@
-"""DSVI of a deep GP in GPflux: one step of Adam on the ELBO of a minibatch, compiled by ``tf.function``, float64.
+"""DSVI of a deep GP in GPflux: steps of Adam on the ELBO of a minibatch, compiled by ``tf.function``, float64.
 
-Kernel and inducing inputs of a layer are shared by its outputs, as in deepwell.
+The outputs of a layer share kernel and inducing inputs, as in deepwell.
 """
 
 import os

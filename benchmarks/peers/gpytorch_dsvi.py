@@ -1,7 +1,7 @@
-"""DSVI of a deep GP in GPyTorch: one step of Adam on the ELBO of a minibatch.
+"""DSVI of a deep GP in GPyTorch: steps of Adam on the ELBO of a minibatch, one sample of the hidden layers, float32.
 
-``tutorial``: every output of a layer has a kernel and inducing inputs of its own, as in GPyTorch's deep GP tutorial;
-``shared``: the outputs of a layer share them, as in deepwell. One sample of the hidden layers, float32.
+With ``tutorial`` each output of a layer has its own kernel and inducing inputs, as in GPyTorch's deep GP tutorial. With
+``shared`` the outputs of a layer share them, as in deepwell.
 """
 
 import sys
@@ -33,14 +33,14 @@ class Layer(DeepGPLayer):
         self.covar_module = ScaleKernel(RBFKernel(batch_shape=own, ard_num_dims=inputs), batch_shape=own)
 
     def __call__(self, inputs, *rest, **options):
-        """As ``DeepGPLayer`` does, but inputs of outputs that share a kernel are not repeated for each of them."""
+        """Like ``DeepGPLayer``, but outputs that share a kernel share their inputs instead of repeating them."""
         if not self.shared or self.output_dims is None:
             return super().__call__(inputs, *rest, **options)
         if isinstance(inputs, gpytorch.distributions.Distribution):
             inputs = torch.distributions.Normal(inputs.mean, inputs.variance.sqrt()).rsample()
-        found = gpytorch.models.ApproximateGP.__call__(self, inputs)
-        covariance = BlockDiagLinearOperator(found.lazy_covariance_matrix, block_dim=-3)
-        return MultitaskMultivariateNormal(found.loc.transpose(-1, -2), covariance, interleaved=False)
+        latent = gpytorch.models.ApproximateGP.__call__(self, inputs)
+        covariance = BlockDiagLinearOperator(latent.lazy_covariance_matrix, block_dim=-3)
+        return MultitaskMultivariateNormal(latent.loc.transpose(-1, -2), covariance, interleaved=False)
 
     def forward(self, x):
         """Prior mean and covariance."""
@@ -48,7 +48,7 @@ class Layer(DeepGPLayer):
 
 
 class Deep(DeepGP):
-    """Layers in a row."""
+    """A sequence of layers."""
 
     def __init__(self, depth, columns, width, inducing, shared):
         super().__init__()
@@ -58,7 +58,7 @@ class Deep(DeepGP):
         self.likelihood = gpytorch.likelihoods.GaussianLikelihood()
 
     def forward(self, x):
-        """One layer after the other."""
+        """Apply the layers in order."""
         for layer in self.layers:
             x = layer(x)
         return x

@@ -1,7 +1,7 @@
-"""What every measured system speaks: a line in is a number of iterations to run, a line out is what it took.
+"""The protocol of the measured systems: a line in is a number of iterations to run, a line out is what they took.
 
-A system runs in a process of its own, in its own environment. After ``serve`` has said how long it took to get ready,
-it waits for numbers; an empty line ends it. This file needs nothing but Python and numpy.
+Each system runs in its own process and environment. ``serve`` first reports how long the system took to get ready, then
+waits for numbers; an empty line ends it. This file needs only Python and numpy.
 """
 
 import json
@@ -11,7 +11,7 @@ import time
 
 
 def serve(run, versions, prepared_in):
-    """``run(count)`` runs so many iterations and returns when they are done."""
+    """Answer the lines on standard input; ``run(count)`` runs so many iterations and returns when they are done."""
     started = time.perf_counter()
     run(1)
     say({"versions": versions, "prepared": prepared_in, "first": time.perf_counter() - started})
@@ -31,7 +31,7 @@ def say(message):
 
 
 def shape():
-    """Depth, rows, columns, width, inducing points and rows of a minibatch, as the caller gave them."""
+    """Depth, rows, columns, width, inducing points and minibatch size, from the first argument."""
     return tuple(int(word) for word in sys.argv[1].split(","))
 
 

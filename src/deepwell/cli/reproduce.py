@@ -20,51 +20,51 @@ LONGEST_RANGE = 10_000
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="uci, toy, gaussianity, mcem, runtime, mnist, cep or all.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and figures. [results]")] = None,
-    datasets: Annotated[list[str] | None, typer.Option(help="Data sets to run, e.g. boston,energy.")] = None,
+    study: Annotated[str, typer.Argument(help="toy, cep, mcem, runtime, mnist, gaussianity, uci or all.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and figures. Default: results.")] = None,
+    datasets: Annotated[list[str] | None, typer.Option(help="Sets to run, e.g. boston,energy.")] = None,
     methods: Annotated[
         list[str] | None, typer.Option(help="Methods by the paper's names, e.g. 'SGP,SGHMC DGP'.")
     ] = None,
     depths: Annotated[list[str] | None, typer.Option(help="Numbers of layers, e.g. 2,3 or 2-5.")] = None,
     splits: Annotated[list[str] | None, typer.Option(help="Splits, e.g. 0-4.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Preset. [paper; default for mnist, cep and toy]")] = None,
+    preset: Annotated[str | None, typer.Option(help="Default: paper; for mnist, cep and toy: default.")] = None,
     assignments: Set = None,
     group_size: Annotated[
-        int | None, typer.Option(help="Splits that run as one program. [10 on a GPU, 1 on a CPU]")
+        int | None, typer.Option(help="Splits that run as one program. Default: 10 on a GPU, 1 on a CPU.")
     ] = None,
-    every: Annotated[float | None, typer.Option(help="Seconds between checkpoints. [60]")] = None,
-    smoke: Annotated[bool, typer.Option("--smoke", help="Run a tiny version on made-up data, as a test.")] = False,
+    every: Annotated[float | None, typer.Option(help="Seconds between checkpoints. Default: 60.")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny, on made-up data: does it run?")] = False,
     seed: Seed = 0,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Run a study of the paper: write rows, a table that compares our figures with the paper's, and a figure.
+    """Run a study of the paper: rows, a table of our scores beside the paper's, and a figure.
 
-    Existing rows are not run again, an interrupted run continues, and several processes may share a folder.
+    Existing rows are not run again, a killed run resumes, and several processes may share a folder.
     """
     from deepwell.fits.prepare import checked_seed
     from deepwell.store.tensor_file import DeepwellFileError
-    from deepwell.studies.options import Options
+    from deepwell.studies.options import StudyOptions
     from deepwell.studies.registry import STUDIES
 
     with errors_in_one_sentence(), on_device(device):
         if study != ALL and study not in STUDIES:
             raise InputError(f"unknown study {study!r}: choose from {', '.join((*STUDIES, ALL))}")
-        narrowed = {"datasets": datasets, "methods": methods, "depths": depths, "splits": splits}
-        for name, value in {**narrowed, "group_size": group_size, "every": every}.items():
+        selection = {"datasets": datasets, "methods": methods, "depths": depths, "splits": splits}
+        for name, value in {**selection, "group_size": group_size, "every": every}.items():
             option = f"--{name.replace('_', '-')}"
-            if value is not None and study == ALL and name in narrowed:
-                raise InputError(f"{option} is for a single study, not for all")
+            if value is not None and study == ALL and name in selection:
+                raise InputError(f"{option} is for one study, not for all of them")
             if value is not None and study != ALL and name not in STUDIES[study].takes:
-                raise InputError(f"{option} is not an option of the study {study}")
+                raise InputError(f"{option} does not apply to the study {study}")
         if group_size is not None and group_size < 1:
             raise InputError(f"--group-size {group_size} must be at least 1")
         if every is not None and not every >= 0.0:
-            raise InputError(f"--every {every} must be a number of seconds, at least 0")
-        options = Options(
+            raise InputError(f"--every {every} must be a number of seconds, 0 or more")
+        options = StudyOptions(
             folder=out or (Path("results") / "smoke" if smoke else Path("results")),
-            datasets=_split("--datasets", datasets), methods=_split("--methods", methods),
+            datasets=_words("--datasets", datasets), methods=_words("--methods", methods),
             depths=_numbers("--depths", depths, 1), splits=_numbers("--splits", splits), preset=preset,
             seed=checked_seed(seed), group_size=group_size, every=every, smoke=smoke,
             verbose=sys.stderr.isatty() and not quiet, settings=read_settings(assignments),
@@ -75,7 +75,7 @@ def reproduce(
             try:
                 STUDIES[name].run(options)
             except KeyboardInterrupt as interrupted:
-                typer.echo("deepwell: interrupted; the same command continues from here", err=True)
+                typer.echo("deepwell: interrupted; the same command resumes from here", err=True)
                 raise typer.Exit(128 + getattr(interrupted, "signal", signal.SIGINT)) from None
             except Exception as error:
                 if study != ALL:
@@ -88,8 +88,8 @@ def reproduce(
         typer.echo(f"rows, tables and figures: {options.folder}")
 
 
-def _split(option: str, values: Sequence[str] | None) -> list[str] | None:
-    """The words of an option that is repeated, or given once with commas."""
+def _words(option: str, values: Sequence[str] | None) -> list[str] | None:
+    """The values of an option that is repeated, or given once with commas."""
     words = [word.strip() for value in values or () for word in value.split(",")]
     if not all(words):
         raise InputError(f"{option} {','.join(values or ())} has an empty entry before, after or between commas")
@@ -98,13 +98,15 @@ def _split(option: str, values: Sequence[str] | None) -> list[str] | None:
 
 def _numbers(option: str, values: Sequence[str] | None, least: int = 0) -> list[int] | None:
     """Numbers and ranges: 0-4,7."""
-    chosen: list[int] = []
-    for word in _split(option, values) or []:
+    numbers: set[int] = set()
+    for word in _words(option, values) or []:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
-        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match and len(word) < 20 else ()
-        if not numbers:
+        span = range(int(match[1]), int(match[2] or match[1]) + 1) if match and len(word) < 20 else ()
+        if not span:
             raise InputError(f"{option} {word} must be a number or a range from low to high, such as 3 or 0-9")
-        if numbers[0] < least or len(numbers) > LONGEST_RANGE:
-            raise InputError(f"{option} {word} must be at least {least}, and a range at most {LONGEST_RANGE:,} long")
-        chosen.extend(numbers)
-    return sorted(set(chosen)) or None
+        if span[0] < least or len(span) > LONGEST_RANGE:
+            raise InputError(
+                f"{option} {word} must be {least} or more, and a range must have at most {LONGEST_RANGE:,} numbers"
+            )
+        numbers.update(span)
+    return sorted(numbers) or None
