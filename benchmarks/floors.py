@@ -1,8 +1,9 @@
-"""The least an iteration must do, counted, against what this machine's matrix products reach, measured."""
+"""The least time an iteration can take: its operations and bytes, counted, against the device's rates, measured."""
 
 import statistics
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,21 +41,49 @@ def prediction_operations(depth: int, columns: int, width: int, inducing: int, r
     return total
 
 
-def iteration_bytes(depth: int, columns: int, width: int, inducing: int, batch: int) -> float:
-    """Fewest bytes of one iteration in float32: the minibatch read, theta and v with their moments read and written."""
-    unknowns = depth * inducing * (columns + 2 * width)
-    return 4.0 * (batch * (columns + 1) + 10 * unknowns)
+def iteration_bytes(phase: str, depth: int, columns: int, width: int, inducing: int, batch: int) -> float:
+    """Bytes that one iteration moves at least, in float32.
+
+    The minibatch is read; v, and in burn-in theta, are read and written with their moments. The features of a layer,
+    (batch, inducing), are written by the forward pass and read by the gradient; those of the first layer are stored
+    while sampling, and are only read.
+    """
+    unknowns = depth * inducing * ((columns + width if phase == "burn-in" else 0) + width)
+    passes_over_features = 2 * depth - (0 if phase == "burn-in" else 1)
+    return 4.0 * (batch * (columns + 1) + 10 * unknowns + passes_over_features * batch * inducing)
 
 
-def product_rate(inducing: int, batch: int) -> float:
-    """Operations a second of the product that dominates, (batch, inducing) by (inducing, inducing), full precision."""
-    left, right = jnp.full((batch, inducing), 0.5), jnp.full((inducing, inducing), 0.01)
+class Device(NamedTuple):
+    """Rates of the default device, in full float32 precision."""
+
+    operations_a_second: float
+    """In a square product that fills the device: the bound."""
+    bytes_a_second: float
+    thin_operations_a_second: float
+    """In products of the shape (batch, inducing) by (inducing, inducing), one after the other. No bound: a GPU is
+    mostly idle in such a product, and does many of them at once. On a CPU it says what a layer's products reach."""
+
+
+def device_rates(inducing: int, batch: int) -> Device:
+    """All three, measured."""
+    side = 2_048 if jax.default_backend() == "cpu" else 8_192
+    return Device(product_rate(side, side, 3), bandwidth(), product_rate(batch, inducing, 20))
+
+
+def floor_seconds(operations: float, moved: float, device: Device) -> float:
+    """max(operations / rate, bytes / bandwidth)."""
+    return max(operations / device.operations_a_second, moved / device.bytes_a_second)
+
+
+def product_rate(rows: int, side: int, repeats: int) -> float:
+    """Operations a second of (rows, side) by (side, side), ``repeats`` times in one program."""
+    left, right = jnp.full((rows, side), 0.5), jnp.full((side, side), 1.0 / side)
 
     def once(_: int, x: jax.Array) -> jax.Array:
         return jnp.matmul(x, right, precision=lax.Precision.HIGHEST)
 
-    repeat = jax.jit(lambda x: lax.fori_loop(0, 20, once, x))
-    return 20 * 2.0 * batch * inducing**2 / _median_seconds(lambda: repeat(left))
+    repeat = jax.jit(lambda x: lax.fori_loop(0, repeats, once, x))
+    return repeats * 2.0 * rows * side**2 / _median_seconds(lambda: repeat(left))
 
 
 def bandwidth(size: int = 2**28) -> float:

@@ -11,7 +11,7 @@ import json
 import statistics
 
 import jax
-from floors import prediction_operations, product_rate
+from floors import device_rates, prediction_operations
 from steps import programs, table
 from timing import seconds_per_iteration
 
@@ -63,7 +63,7 @@ def main() -> None:
     for label, median in medians.items():
         unit = medians["sghmc, predicting 10,000 rows" if "predicting" in label else "sghmc, burn-in"]
         print(f"{label:40s} {1e3 * median:9.2f} ms   {median / unit:5.2f} times sghmc")
-    rate = product_rate(100, arguments.batch)
+    rate = device_rates(100, arguments.batch).operations_a_second
     floor = prediction_operations(arguments.depth, arguments.columns, arguments.columns, 100, 10_000, 200) / rate
     print(f"floor of predicting by sghmc, matrix products at {rate / 1e9:.0f} GFLOP/s: {1e3 * floor:.0f} ms")
     if arguments.json:

@@ -131,11 +131,8 @@ def main() -> None:
 
 
 def rates(core: int | None) -> dict[str, float]:
-    """Operations and bytes per second, measured in a separate process that is pinned like the others."""
-    code = (
-        f"import json, floors; print(json.dumps({{'operations_a_second': floors.product_rate({INDUCING}, {BATCH}),"
-        "'bytes_a_second': floors.bandwidth()}))"
-    )
+    """Rates of the device, measured in a process of its own that is pinned like the others."""
+    code = f"import json, floors; print(json.dumps(floors.device_rates({INDUCING}, {BATCH})._asdict()))"
     answer = subprocess.run(
         [*pinned(core), sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=HERE
     )
@@ -144,19 +141,21 @@ def rates(core: int | None) -> dict[str, float]:
 
 def show(depth: int, measured: dict[str, dict], machine: dict) -> None:
     """One table: milliseconds, ratio to deepwell's burn-in, memory, share of the floor."""
-    from floors import iteration_bytes, iteration_operations
+    from floors import Device, floor_seconds, iteration_bytes, iteration_operations
 
+    device = Device(*(machine[name] for name in Device._fields))
     unit = measured.get("deepwell, burn-in", next(iter(measured.values())))["seconds"]
-    print(f"\ndepth {depth}; products {machine['operations_a_second'] / 1e9:.0f} GFLOP/s, "
-          f"copies {machine['bytes_a_second'] / 1e9:.0f} GB/s")  # fmt: skip
+    print(
+        f"\ndepth {depth}; square products {device.operations_a_second / 1e9:.0f} GFLOP/s, "
+        f"thin ones {device.thin_operations_a_second / 1e9:.0f}, copies {device.bytes_a_second / 1e9:.0f} GB/s"
+    )
     for label, row in measured.items():
         line = f"{label:32s} {1e3 * row['seconds']:9.2f} ms {row['seconds'] / unit:7.2f} times burn-in"
         line += f" {row['peak_memory'] / 2**20:7.0f} MiB, first call {row['first_call']:5.1f} s"
         if label in ("deepwell, burn-in", "deepwell, sampling"):
-            operations = iteration_operations(label.split(", ")[1], depth, COLUMNS, WIDTH, INDUCING, BATCH)
-            moved = iteration_bytes(depth, COLUMNS, WIDTH, INDUCING, BATCH)
-            floor = max(operations / machine["operations_a_second"], moved / machine["bytes_a_second"])
-            line += f", floor {1e3 * floor:.2f} ms: {floor / row['seconds']:.0%} of it reached"
+            shape = (label.split(", ")[1], depth, COLUMNS, WIDTH, INDUCING, BATCH)
+            floor = floor_seconds(iteration_operations(*shape), iteration_bytes(*shape), device)
+            line += f", floor {1e3 * floor:.3f} ms: {floor / row['seconds']:.0%} of it reached"
         print(line, flush=True)
 
 

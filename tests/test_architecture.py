@@ -1,12 +1,16 @@
-"""Rooms import only rooms above them; importing the package is light; what the documents show runs."""
+"""Rooms import only rooms above them, without cycles; old names work; documents are in form, and their code runs."""
 
 import ast
+import graphlib
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from deepwell._renamed import RENAMED
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "deepwell"
@@ -17,29 +21,62 @@ ROOMS = [
 HEAVY = {"optax", "scipy", "pandas", "sklearn", "matplotlib", "rich", "typer", "safetensors"}
 
 
-def imported_rooms(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] if node.module != "deepwell" else [f"deepwell.{a.name}" for a in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "deepwell" and len(parts) > 1 and parts[1] in ROOMS:
-                yield parts[1]
+MODULES = {
+    ".".join(("deepwell", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
 
 
-def test_rooms_import_only_rooms_above_them():
-    seen = 0
-    for path in PACKAGE.rglob("*.py"):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room == "__init__":
+def imported_modules(tree):
+    """Modules of this package that a syntax tree imports, in functions too, but not those imported for types alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            yield from (name for branch in node.orelse for name in imported_modules(branch))
             continue
-        for other in imported_rooms(path):
-            seen += 1
-            assert ROOMS.index(other) <= ROOMS.index(room), f"{path} imports {other}"
-    assert seen > 30
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in MODULES else node.module for name in submodules)
+        yield from imported_modules(node)
+
+
+IMPORTS = {name: set(imported_modules(ast.parse(path.read_text()))) for name, path in MODULES.items()}
+
+
+def room(module):
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_the_imports_are_read_where_they_stand():
+    tree = ast.parse(
+        "import deepwell.errors\n"
+        "def f():\n    from deepwell.numerics import jit\n    from deepwell.store.locks import locked\n"
+        "if TYPE_CHECKING:\n    from deepwell.fits import fit\n"
+        "from deepwell import InputError\n"
+    )
+    assert set(imported_modules(tree)) == {
+        "deepwell.errors",
+        "deepwell.numerics.jit",
+        "deepwell.store.locks",
+        "deepwell",
+    }
+    assert sum(map(len, IMPORTS.values())) > 300
+    assert {room(module) for module in MODULES} == {"", *ROOMS}
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"deepwell"}))
+def test_rooms_import_only_rooms_above_them(module):
+    above = {"", *ROOMS[: ROOMS.index(room(module)) + 1]}
+    assert not [other for other in IMPORTS[module] if room(other) not in above]
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_no_import_cycle_inside_a_room(name):
+    inside = {
+        m: {other for other in IMPORTS[m] if room(other) == name and other != m} for m in MODULES if room(m) == name
+    }
+    graphlib.TopologicalSorter(inside).prepare()  # raises CycleError
 
 
 def test_importing_deepwell_is_light():
@@ -61,6 +98,17 @@ def test_the_core_fits_without_sklearn_matplotlib_arviz_and_blackjax():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_old_names_of_modules_give_the_new_module_and_a_warning(old, new, monkeypatch):
+    assert new in MODULES
+    assert old not in MODULES
+    monkeypatch.delitem(sys.modules, old, raising=False)
+    with pytest.warns(FutureWarning, match=f"^{re.escape(old)} is now {re.escape(new)};"):
+        module = importlib.import_module(old)
+    assert module is importlib.import_module(new)
+    assert module.__name__ == new
+
+
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [
     pytest.param(code, id=f"{path.name}-{i}")
@@ -78,6 +126,20 @@ def test_code_in_the_documents_runs(code, tmp_path, monkeypatch):
 
     monkeypatch.setitem(presets.PRESETS, "default", presets.PRESETS["quick"])
     exec(compile(code, "document", "exec"), {})
+
+
+def prose(path):
+    """Numbered lines outside code blocks and tables, which cannot be broken."""
+    in_code = False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        in_code ^= line.lstrip().startswith("```")
+        if not in_code and not line.lstrip().startswith("|"):
+            yield number, line
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_lines_of_documents_are_at_most_120_characters_long(path):
+    assert [(number, len(line)) for number, line in prose(path) if len(line) > 120] == []
 
 
 def anchors(path):
