@@ -10,7 +10,6 @@ import numpy as np
 from deepwell.fits.prepare import prepare
 from deepwell.fits.presets import make_settings
 from deepwell.inference.driver import _compiled
-from deepwell.inference.registry import METHODS
 
 
 def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -27,23 +26,31 @@ def programs(
 
     ``members`` fits that differ in their seeds run as one program. The first call of a function compiles it.
     """
-    chosen = make_settings("paper", inference=inference, spacing=1, **settings)
-    prepared = [prepare(*table(rows, columns), chosen, seed, None) for seed in range(members)]
-    config, method, grouped = prepared[0].config, METHODS[inference], members > 1
-    problem, data, key = jax.tree.map(
-        lambda *x: jnp.stack(x) if grouped else x[0], *[(p.problem, p.rows, p.key) for p in prepared]
+    chosen = make_settings(
+        "paper", **{"inference": inference, "spacing": 1, "burn_in": 1, "num_samples": 1, **settings}
     )
-    state = _compiled(method.start, grouped)(config, key, problem, data)
-    for phase in method.phases(config):
-        if phase.enter is not None:
-            state = _compiled(phase.enter, grouped)(config, problem, data, state)
-        context = problem
-        if phase.context is not None:
-            context = _compiled(phase.context, grouped)(config, key, problem, data, state)
-        advance = _compiled(phase.advance, grouped, shared=2, long_run=True)
+    prepared = [prepare(*table(rows, columns), chosen, seed, None) for seed in range(members)]
+    run = prepared[0].run
+    if members > 1:
+        key, problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(p.key, p.problem, p.rows) for p in prepared])
+        run = run._replace(key=key, problem=problem, rows=rows)
+    for name, advance, arguments in phases(run):
 
-        def run(count: int, advance: Callable = advance, context: Any = context, state: Any = state) -> None:
-            jax.block_until_ready(advance(config, key, context, data, state, jnp.asarray(0), jnp.asarray(count)))
+        def iterate(count: int, advance: Callable = advance, arguments: Any = arguments) -> None:
+            jax.block_until_ready(advance(*arguments, jnp.asarray(0), jnp.asarray(count)))
 
-        yield phase.name, run
-        state, _ = advance(config, key, context, data, state, jnp.asarray(0), jnp.asarray(1))
+        yield name, iterate
+
+
+def phases(run: Run) -> Iterator[tuple[str, Callable, Any]]:
+    """Name, compiled ``advance`` and its arguments up to the iterations, for each phase of a run."""
+    newest: list[Any] = []
+
+    def call(function: Callable, axes: tuple, config: Config, *arrays: Any) -> Any:
+        compiled = _compiled(function, axes if run.is_group else None, True)
+        if any(phase.advance is function for phase in run.phases):
+            newest[:] = [compiled, (config, *arrays[:-2])]
+        return compiled(config, *arrays)
+
+    for chunk in chunks(run, call, whole=True):
+        yield run.phases[chunk.number].name, newest[0], newest[1]

@@ -13,7 +13,7 @@ from deepwell.data.rows import minibatch, to_rows
 from deepwell.fits.presets import make_settings
 from deepwell.inference import sghmc
 from deepwell.inference.chains import move, no_samples
-from deepwell.inference.moving_window import Sampling, freeze
+from deepwell.inference.moving_window import Collecting, freeze
 from deepwell.inference.problem import density_of_v
 from deepwell.model.deep_gp import Batch
 
@@ -29,7 +29,7 @@ def frozen_at(model, anchor, seed=0):
     moments = jax.vmap(sghmc.init_moments)(anchor[None])
     none, samples = jnp.zeros((), jnp.int32), no_samples(config, anchor.size, anchor.dtype)
     theta, _ = ravel_pytree(problem.theta)
-    state = Sampling(theta, moments, none, jnp.zeros((1,), jnp.int32), chains, samples, anchor[None])
+    state = Collecting(theta, moments, none, jnp.zeros((1,), jnp.int32), chains, samples, anchor[None])
     return config, rows, freeze(config, jax.random.key(seed), problem, rows, state)
 
 
@@ -72,8 +72,8 @@ def test_the_corrected_gradient_is_unbiased_and_quieter():
                 lambda x: jax.lax.dynamic_slice_in_dim(x, start, SIZE), ((frozen.projected, rows.y), jnp.ones(ROWS * 2))
             )
             density = density_of_v(config, frozen.model, frozen.prepared, Batch(first, y, weight), rows.num_data)
-            keys = jax.random.split(jax.random.key(0))
-            return move(keys, chain, moments, density, sghmc.Dynamics(), rows.num_data, anchor)[1]
+            density_key, step_key = jax.random.split(jax.random.key(0))
+            return move(density_key, step_key, chain, moments, density, sghmc.Dynamics(), rows.num_data, anchor)[1]
 
         corrected, plain = (np.stack([gradient(s, a) for s in range(ROWS)]) for a in (one, None))
         exact = gradient_on_all_rows(model, v, jax.random.key(0))

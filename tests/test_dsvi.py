@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import CONFIG
+from problems import CONFIG, rates
 from scipy import stats
 
 from deepwell.assess.small_problems import (
@@ -18,9 +18,9 @@ from deepwell.assess.small_problems import (
     two_layers,
 )
 from deepwell.inference import dsvi
-from deepwell.model.gaussian_outputs import GaussianOutputs, initial_belief, marginal, pairs_of_factors
+from deepwell.model.gaussian_outputs import GaussianOutputs, belief_at, initial_belief, prepare_belief
 
-ELBO = CONFIG._replace(method="dsvi", objective="expected", learning_rate=0.02)
+ELBO = CONFIG._replace(method="dsvi", objective="expected")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def elbo(problem, belief, X, y, key=0):
 def climb(problem, X, y, steps, config=ELBO):
     state = dsvi.start(config, jax.random.key(0), problem, rows_of(X, y))
     arguments = problem, rows_of(X, y), state, jnp.asarray(0), jnp.asarray(steps)
-    state, _ = jax.jit(dsvi.optimise, static_argnums=0)(config, jax.random.key(1), *arguments)
+    state, _ = jax.jit(dsvi.optimise, static_argnums=0)(config, rates(0.02), jax.random.key(1), *arguments)
     return dsvi.unknowns(problem, state.unknowns)
 
 
@@ -94,13 +94,19 @@ def test_climbing_reaches_the_collapsed_bound():
     assert best - 0.05 < reached <= best + 1e-9
 
 
+def first_layer(model, q, X):
+    """q(f) of a model of depth 1."""
+    prepared = prepare_belief(model, (q,))
+    return belief_at(model.layers[0], q, prepared.for_mean.layers[0], prepared.for_variance.layers[0], jnp.asarray(X))
+
+
 def test_with_inducing_inputs_at_the_data_it_is_the_exact_gp():
     X, y = line_data(12)
     model = shallow(X, lengthscale=0.3, noise=0.1, jitter=1e-12)
     best = optimum(model, X, y)
     assert elbo(variational(model), (best,), X, y) == pytest.approx(log_evidence(model, X, y), abs=1e-4)
     grid = np.linspace(-2, 2, 9)[:, None]
-    mean, variance = marginal(model.layers[0], best, pairs_of_factors(model, (best,))[0], jnp.asarray(grid))
+    mean, variance = first_layer(model, best, grid)
     kernel = model.layers[0].kernel
     cross = np.asarray(kernel(jnp.asarray(grid), jnp.asarray(X)))
     gram = np.asarray(kernel(jnp.asarray(X), jnp.asarray(X))) + 0.1 * np.eye(12)
@@ -111,7 +117,7 @@ def test_with_inducing_inputs_at_the_data_it_is_the_exact_gp():
 
 def random_belief(model, rng, apart):
     def one(layer):
-        count = layer.num_inducing
+        count = layer.num_features
         scale = 0.3 * rng.standard_normal((layer.width, count, count))
         inputs = layer.inducing_inputs if apart else None
         return GaussianOutputs(jnp.asarray(rng.standard_normal((count, layer.width))), jnp.asarray(scale), inputs)
@@ -135,7 +141,7 @@ def test_decoupled_moments_follow_their_definition():
     model = shallow(Za)
     scale = jnp.asarray(0.4 * rng.standard_normal((1, 3, 3)))
     q = GaussianOutputs(jnp.asarray(rng.standard_normal((5, 1))), scale, jnp.asarray(Zb))
-    mean, variance = marginal(model.layers[0], q, pairs_of_factors(model, (q,))[0], jnp.asarray(X))
+    mean, variance = first_layer(model, q, X)
     for_mean, _ = features_and_variance(model, X)
     for_variance, rest = features_and_variance(shallow(Zb), X)
     S = np.asarray(q.cholesky()[0] @ q.cholesky()[0].T)

@@ -63,26 +63,33 @@ def test_a_group_that_was_interrupted_goes_on_and_ends_the_same(tmp_path, monkey
 
 
 @pytest.mark.parametrize("inference", ["sghmc", "dsvi"])
-def test_a_look_between_chunks_shows_the_model_of_a_shorter_fit_and_changes_nothing(inference):
+def test_a_monitor_between_chunks_sees_the_model_of_a_shorter_fit_and_changes_nothing(inference):
     """dsvi after 250 of 500 iterations is dsvi of 250; sghmc draws its samples at the theta of 250 iterations."""
     X, y = table(40)
     settings = {**SHORT, "inference": inference, "burn_in": 500}
     seen = {}
 
-    def look(iteration, model_now):
+    def monitor(iteration, model_now):
         if iteration in (250, 500):
             seen[iteration] = model_now()
 
-    looked_at = deepwell.fit(X, y, look=look, **settings)
+    monitored = deepwell.fit(X, y, monitor=monitor, **settings)
     alone = deepwell.fit(X, y, **settings)
     short = deepwell.fit(X, y, **{**settings, "burn_in": 250})
-    np.testing.assert_array_equal(looked_at.predict(X), alone.predict(X))
-    np.testing.assert_array_equal(looked_at.predict(X), seen[500].predict(X))
+    np.testing.assert_array_equal(monitored.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(monitored.predict(X), seen[500].predict(X))
     np.testing.assert_allclose(seen[250].predict(X), short.predict(X), atol=1e-4)
     assert np.max(np.abs(seen[250].predict(X) - alone.predict(X))) > 1e-3
 
 
 @pytest.mark.parametrize("settings", [{"inference": "nuts"}, {"dsvi_start": 10}])
-def test_where_no_model_can_be_made_midway_a_look_is_refused_at_once(settings):
-    with pytest.raises(InputError, match="look cannot be had"):
-        deepwell.fit(*table(40), look=lambda iteration, model_now: None, **{**SHORT, **settings})
+def test_where_no_model_can_be_made_midway_a_monitor_is_refused_at_once(settings):
+    with pytest.raises(InputError, match="monitor cannot be had"):
+        deepwell.fit(*table(40), monitor=lambda iteration, model_now: None, **{**SHORT, **settings})
+
+
+def test_the_old_name_of_monitor_warns_and_works():
+    seen = []
+    with pytest.warns(FutureWarning, match="monitor"):
+        deepwell.fit(*table(40), look=lambda iteration, model_now: seen.append(iteration), **{**SHORT, "burn_in": 20})
+    assert seen[0] == 20

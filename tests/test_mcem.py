@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 from deepwell.assess.small_problems import features_and_variance, line_data, problem_of, rows_of, shallow
 from deepwell.inference import mcem, sghmc
-from deepwell.inference.problem import target
+from deepwell.inference.problem import log_joint
 
 CHAINS = 16
 
@@ -35,12 +35,12 @@ def frozen_sampler(dynamics, temperature):
     return mcem.Sampler(step, lambda chains: chains.position)
 
 
-def learn(aim, sampler, theta, chains, steps, rate):
+def learn(joint, sampler, theta, chains, steps, rate):
     optimiser = optax.adam(rate)
-    state = mcem.init(aim, theta, chains, sampler.position(chains), optimiser, 300)
+    state = mcem.init(joint, theta, chains, sampler.position(chains), optimiser, 300)
 
     def body(state, i):
-        state, _ = mcem.step(jax.random.fold_in(jax.random.key(0), i), state, aim, sampler, optimiser)
+        state, _ = mcem.step(jax.random.fold_in(jax.random.key(0), i), state, joint, sampler, optimiser)
         return state, state.theta
 
     return np.asarray(jax.jit(lambda s: jax.lax.scan(body, s, jnp.arange(steps)))(state)[1])
@@ -66,11 +66,11 @@ def test_noise_variance_reaches_the_maximum_of_the_evidence(objective):
         X, y = line_data(60, noise=0.3)
         model = shallow(np.linspace(-1.5, 1.5, 6)[:, None], lengthscale=0.6, noise=2.0, jitter=1e-6)
         problem = problem_of(model, ["layers.*"])
-        aim = target(CONFIG._replace(objective=objective), problem, rows_of(X, y))
+        joint = log_joint(CONFIG._replace(objective=objective), problem, rows_of(X, y))
         theta, _ = ravel_pytree(problem.theta)
         sampler = frozen_sampler(sghmc.Dynamics(0.3, 0.3), 1 / 60)
         chains = jax.vmap(sghmc.init)(jnp.zeros((CHAINS, 6)))
-        path = learn(aim, sampler, theta, chains, 6000, 0.01)
+        path = learn(joint, sampler, theta, chains, 6000, 0.01)
         best = evidence_maximum(model, X, y, objective)
     assert abs(np.log(2.0) - best) > 0.5  # it had a way to go
     assert np.mean(path[3000:]) == pytest.approx(best, abs=0.05)
@@ -89,7 +89,7 @@ def test_any_log_joint_and_any_sampler_will_do():
         return (y + theta) / 2 + noise, None
 
     sampler = mcem.Sampler(exact, lambda state: state)
-    path = learn(mcem.Target(nothing, nothing, density), sampler, jnp.asarray(-3.0), jnp.zeros((1, 50)), 4000, 0.02)
+    path = learn(mcem.LogJoint(nothing, nothing, density), sampler, jnp.asarray(-3.0), jnp.zeros((1, 50)), 4000, 0.02)
     assert np.mean(path[3000:]) == pytest.approx(float(jnp.mean(y)), abs=0.05)
 
 
@@ -99,8 +99,8 @@ def test_an_update_that_is_not_finite_is_not_made():
 
     sampler = mcem.Sampler(lambda key, state, density: (state, None), lambda state: state)
     optimiser = optax.adam(0.1)
-    aim = mcem.Target(nothing, nothing, density)
-    state = mcem.init(aim, jnp.asarray(0.0), jnp.ones((1, 2)), jnp.ones((1, 2)), optimiser, 3)
-    state, _ = mcem.step(jax.random.key(0), state, aim, sampler, optimiser)
+    joint = mcem.LogJoint(nothing, nothing, density)
+    state = mcem.init(joint, jnp.asarray(0.0), jnp.ones((1, 2)), jnp.ones((1, 2)), optimiser, 3)
+    state, _ = mcem.step(jax.random.key(0), state, joint, sampler, optimiser)
     assert float(state.theta) == 0.0
     assert state.refused == 1

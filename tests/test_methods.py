@@ -1,7 +1,6 @@
 """One contract for every inference method."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from test_fit import NASTY, table
@@ -9,8 +8,9 @@ from test_fit import NASTY, table
 import deepwell
 from deepwell import InputError
 from deepwell.fits.prepare import prepare
-from deepwell.fits.presets import INFERENCE, make_settings
-from deepwell.inference.registry import METHODS
+from deepwell.fits.presets import make_settings
+from deepwell.inference.driver import call_plainly, chunks
+from deepwell.inference.registry import method_named, method_names
 
 SHORT = {"preset": "quick", "burn_in": 40, "num_samples": 6, "spacing": 2, "num_inducing": 8}
 OF_METHOD = {
@@ -19,7 +19,7 @@ OF_METHOD = {
     "nuts": {"width": 1, "spacing": 1},
     "dsvi-decoupled": {"num_inducing": 12, "num_variance_inducing": 4},
 }
-TABLE = {name: {**SHORT, "inference": name, **OF_METHOD.get(name, {})} for name in INFERENCE}
+TABLE = {name: {**SHORT, "inference": name, **OF_METHOD.get(name, {})} for name in method_names()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +39,7 @@ def fitted(method):
 
 
 def test_the_table_is_complete():
-    assert set(TABLE) == set(METHODS)
+    assert set(TABLE) == set(method_names())
 
 
 def test_same_seed_same_bits_in_any_unit_and_another_seed_another_result(method, fitted):
@@ -60,7 +60,9 @@ def test_answers_are_whole(method, fitted):
     assert np.all(np.isfinite(mean))
     assert np.all(std > 0)
     assert abs(np.mean(mean) - np.mean(y)) < np.std(y)
-    assert fitted.trace[-1][0] == sum(phase.iterations for phase in METHODS[method].phases(fitted.settings.config(40)))
+    assert fitted.trace[-1][0] == sum(
+        phase.iterations for phase in method_named(method).phases(fitted.settings.config(40))
+    )
     order = np.random.default_rng(0).permutation(40)
     np.testing.assert_array_equal(fitted.predict(X[order]), mean[order])
 
@@ -74,48 +76,41 @@ def test_files_keep_the_bits(fitted, tmp_path):
     assert jax.tree.structure(loaded.posterior) == jax.tree.structure(fitted.posterior)
 
 
+def prepared_run(method):
+    return prepare(*table(40), make_settings(**TABLE[method]), 0).run
+
+
 def test_state_keeps_its_structure_through_every_chunk(method):
     """By shapes alone, nothing computed: a phase's state goes in and out with the same tree, shapes and types."""
-    settings = make_settings(**TABLE[method])
-    prepared = prepare(*table(40), settings, 0, None)
-    config, program = prepared.config, METHODS[method]
-    key, problem, rows = prepared.key, prepared.problem, prepared.rows
-    state = jax.eval_shape(lambda: program.start(config, key, problem, rows))
-    for phase in program.phases(config):
-        if phase.enter is not None:
-            state = jax.eval_shape(lambda s, p=phase: p.enter(config, problem, rows, s), state)
-        context = problem
-        if phase.context is not None:
-            context = jax.eval_shape(lambda s, p=phase: p.context(config, key, problem, rows, s), state)
+    run = prepared_run(method)
 
-        def advance(context, state, phase=phase):
-            return phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.chunk))
+    def shapes_alone(function, axes, config, *arrays):
+        result = jax.eval_shape(lambda *arrays: function(config, *arrays), *arrays)
+        phase = next((phase for phase in run.phases if phase.advance is function), None)
+        if phase is not None:
+            (after, fit), state = result, arrays[4]
+            assert fit.shape == ()
+            if phase.name != "warm-up":  # of nuts, which makes its state in one go
+                assert jax.tree.structure(after) == jax.tree.structure(state)
+                assert [(x.shape, x.dtype) for x in jax.tree.leaves(after)] == [
+                    (x.shape, x.dtype) for x in jax.tree.leaves(state)
+                ]
+        return result
 
-        after, fit = jax.eval_shape(advance, context, state)
-        if phase.name != "warm-up":  # of nuts, which makes its state in one go
-            assert jax.tree.structure(after) == jax.tree.structure(state)
-            assert jax.tree.leaves(after) == jax.tree.leaves(state)
-        assert fit.shape == ()
-        state = after
-    _, troubles = jax.eval_shape(lambda s: program.finish(config, key, problem, s), state)
-    assert [count.ndim for count in troubles] == [0, 0, 0, 1]
+    *_, last = chunks(run, shapes_alone)
+    assert last.number == len(run.phases) - 1
+    _, issues = jax.eval_shape(lambda s: run.method.finish(run.config, run.keys.finish, run.problem, s), last.state)
+    assert [count.ndim for count in issues] == [0, 0, 0, 1]
 
 
 def test_every_matrix_product_asks_for_full_precision(method):
     """GPUs otherwise round float32 operands to TF32; the jaxpr says what is asked for."""
-    settings = make_settings(**TABLE[method])
-    prepared = prepare(*table(40), settings, 0, None)
-    config, program = prepared.config, METHODS[method]
-    key, problem, rows = prepared.key, prepared.problem, prepared.rows
+    run = prepared_run(method)
 
     def everything():
-        state = program.start(config, key, problem, rows)
-        for phase in program.phases(config):
-            state = state if phase.enter is None else phase.enter(config, problem, rows, state)
-            context = problem if phase.context is None else phase.context(config, key, problem, rows, state)
-            state, _ = phase.advance(config, key, context, rows, state, jnp.asarray(0), jnp.asarray(phase.chunk))
-        posterior, _ = program.finish(config, key, problem, state)
-        return posterior.functions(posterior.prepare(), rows.X)
+        *_, last = chunks(run, call_plainly, whole=True)
+        posterior, _ = run.method.finish(run.config, run.keys.finish, run.problem, last.state)
+        return posterior.functions(posterior.prepare(), run.rows.X)
 
     text = str(jax.make_jaxpr(everything)())
     products = text.count("dot_general[")

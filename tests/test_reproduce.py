@@ -19,9 +19,9 @@ from deepwell.assess.small_problems import shallow
 from deepwell.cli.main import app
 from deepwell.cli.reproduce import ALL, reproduce
 from deepwell.fits.presets import make_settings
-from deepwell.inference.driver import _is_chunk_end
-from deepwell.inference.posterior import shared_theta
-from deepwell.inference.registry import METHODS
+from deepwell.inference.deep_gp_posteriors import shared_theta
+from deepwell.inference.driver import is_chunk_end
+from deepwell.inference.registry import method_named
 from deepwell.store.checkpoint import Checkpoints
 from deepwell.studies import benchmark_sets, curves, gaussianity, toy, toy_problem
 from deepwell.studies.curves import scored_iterations
@@ -334,19 +334,19 @@ def test_a_curve_is_scored_at_ends_of_chunks():
     for options in some:
         for budget in (1, 20, 499, 500, 501, 1_250, *range(9_000, 21_000, 333), 12_000, 100_000):
             settings = make_settings(burn_in=budget, **options)
-            phases = METHODS[settings.inference].phases(settings.config(100))
+            phases = method_named(settings.inference).phases(settings.config(100))
             iterations = scored_iterations(settings)
             assert len(iterations) <= 20
             assert iterations[-1] == budget
-            assert all(_is_chunk_end(phases, 0, iteration) for iteration in iterations)
+            assert all(is_chunk_end(phases, 0, iteration) for iteration in iterations)
 
 
 def test_a_curve_of_any_length_is_finished_at_once(tmp_path, monkeypatch):
     """With a fit that does nothing but end its chunks."""
 
-    def fit(X, y, look, burn_in, **options):
+    def fit(X, y, monitor, burn_in, **options):
         for end in (*range(250, burn_in, 250), burn_in):
-            look(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
+            monitor(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
 
     monkeypatch.setattr(curves, "fit", fit)
     monkeypatch.setattr(benchmark_sets, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
@@ -365,11 +365,11 @@ def test_the_clock_of_a_curve_goes_on_at_the_pace_it_had(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark_sets, "scores", lambda *arguments: {"test_log_likelihood": 0.0, "rmse": 1.0})
     begun = []
 
-    def fit(X, y, look, checkpoint=None, **options):
+    def fit(X, y, monitor, checkpoint=None, **options):
         first = 500 if begun else 0
         for end in range(first + 250, 1_001, 250):
             clock[0] += 5.0
-            look(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
+            monitor(end, lambda: SimpleNamespace(predict_dist=lambda X: None))
             if end == 750 and checkpoint is not None and not begun:  # its checkpoint is of iteration 500
                 begun.append(True)
                 raise KeyboardInterrupt
@@ -387,13 +387,13 @@ def test_ctrl_c_while_a_curves_programs_are_compiled_ends_the_study(tmp_path, mo
     """The fit that is run for its compilation alone ends at its first look, which the signal precedes."""
     whole, fits = curves.fit, []
 
-    def fit(*data, look, **options):
+    def fit(*data, monitor, **options):
         def interrupted(*now):
             signal.raise_signal(signal.SIGINT)
-            look(*now)
+            monitor(*now)
 
-        fits.append(look)
-        return whole(*data, look=interrupted, **options)
+        fits.append(monitor)
+        return whole(*data, monitor=interrupted, **options)
 
     monkeypatch.setattr(curves, "fit", fit)
     result = CliRunner().invoke(app, ["reproduce", "mcem", "--smoke", "--out", str(tmp_path)])

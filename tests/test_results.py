@@ -11,14 +11,10 @@ import textwrap
 
 import numpy as np
 import pytest
-from deepwell.studies.page import Page, publish
-from deepwell.studies.published import Figure, published, published_figure
-from deepwell.studies.rows import Store
 from matplotlib.figure import Figure as EmptyFigure
 
 from deepwell.data.splits import split_by_group
 from deepwell.errors import InputError
-from deepwell.store.locks import claimed
 from deepwell.studies.benchmark_sets import UCI_SETS
 from deepwell.studies.comparison import Summary, summarise, table_beside_paper, z_value
 from deepwell.studies.job import Job

@@ -22,7 +22,7 @@ from deepwell.assess.check.exact_law import (
 from deepwell.assess.small_problems import line_data, problem_of, quadratic, shallow
 from deepwell.fits.presets import make_settings
 from deepwell.inference import sghmc
-from deepwell.inference.chains import at_rest, tuned_sampler
+from deepwell.inference.chains import at_rest, burn_in_dynamics, tuned_sampler
 
 
 def run_chains(density, size, temperature, dynamics=DYNAMICS, steps=STEPS, chains=CHAINS, gradient_noise=0.0):
@@ -117,12 +117,12 @@ def burn_in_variance_ratio(preset, chains=256):
     with jax.enable_x64(True):
         X, y = line_data(40)
         model = line_model()
-        config = settings.config(40)._replace(num_chains=chains)
+        config, rates = settings.config(40)._replace(num_chains=chains), settings.rates(40)
         density = flat_density(config, problem_of(model), X, y)
         zeros = jnp.zeros((chains, 8))
 
         def body(i, tuned):
-            sampler = tuned_sampler(config, jnp.asarray(40, jnp.int32), i)
+            sampler = tuned_sampler(config, burn_in_dynamics(config, rates, i), jnp.asarray(40, jnp.int32), i)
             return sampler.step(jax.random.fold_in(jax.random.key(3), i), tuned, density)[0]
 
         end = jax.jit(lambda s: jax.lax.fori_loop(0, config.burn_in, body, s))(at_rest(zeros))
@@ -140,7 +140,8 @@ def test_law_of_burn_in_is_wrong_as_published_and_right_with_a_floor_under_the_w
 def test_chains_by_vmap_equal_a_loop():
     X, y = line_data(20)
     density = flat_density(CONFIG, problem_of(shallow(X[::4])), X, y)
-    sampler = tuned_sampler(CONFIG._replace(num_chains=3), jnp.asarray(20, jnp.int32), jnp.asarray(5))
+    config = CONFIG._replace(num_chains=3)
+    sampler = tuned_sampler(config, sghmc.Dynamics(), jnp.asarray(20, jnp.int32), jnp.asarray(5))
     zeros = jnp.zeros((3, 5))
     together, _ = sampler.step(jax.random.key(0), at_rest(zeros), density)
     keys = jax.random.split(jax.random.key(0), (3, 2))
@@ -167,7 +168,7 @@ def test_pytrees_of_several_leaves_get_independent_noise():
 
 
 def test_moments_follow_the_published_recursion_from_the_old_moments():
-    old = sghmc.Moments(jnp.asarray(3.0), jnp.asarray(0.5), jnp.asarray(2.0))
+    old = sghmc.GradientMoments(jnp.asarray(3.0), jnp.asarray(0.5), jnp.asarray(2.0))
     new = sghmc.adapt(old, jnp.asarray(4.0), jnp.asarray(0.0))
     assert float(new.window) == pytest.approx(1 + 3 * (1 - 0.25 / 2))
     assert float(new.gradient) == pytest.approx(0.75 * 0.5 + 0.25 * 4)

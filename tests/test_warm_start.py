@@ -7,7 +7,7 @@ from test_fit import table
 import deepwell
 from deepwell import InputError
 from deepwell.fits.presets import make_settings
-from deepwell.fits.start import checked_start, make_problem
+from deepwell.fits.start import fitted_start, make_problem
 
 LONG = {"preset": "quick", "num_inducing": 15, "burn_in": 800}
 NONE = {"preset": "quick", "burn_in": 1, "num_samples": 10, "spacing": 1, "learning_rate": 1e-6, "step_size": 1e-5}
@@ -39,7 +39,7 @@ def test_chains_go_on_from_chains_and_units_stay_those_of_the_start(sources):
     X, y = table(60)
     many = deepwell.fit(X, y, num_chains=2, **{**LONG, "burn_in": 50})
     likelihood = many.posterior.model.likelihood
-    problem = make_problem(np.random.default_rng(0), X, y[:, None], make_settings("quick"), likelihood, many)
+    problem = make_problem(np.random.default_rng(0), X, 1, make_settings("quick"), likelihood, many)
     for start, samples in zip(problem.outputs, many.posterior.samples, strict=True):
         np.testing.assert_array_equal(start, samples[:, -1])
     other = deepwell.fit(3.0 * X + 1.0, y, init=many, **NONE)
@@ -66,6 +66,6 @@ def test_what_cannot_be_a_start_is_refused(sources):
         deepwell.fit(X[:, :2], y, init=sources["sghmc"], **NONE)
     again = deepwell.fit(X, y, preset="quick", inference="bnn", init=net, burn_in=1, num_samples=2)
     assert again.posterior.parameters.shape[-1] == net.posterior.parameters.shape[-1]
-    assert checked_start(None) is None
+    assert fitted_start(None) is None
     with pytest.raises(InputError, match="depth=3 cannot be had: init was fitted with depth=2"):
         deepwell.fit(X, y, init=sources["sghmc"], depth=3, **NONE)

@@ -47,9 +47,9 @@ def fit(
     from deepwell.data.tables import read_table, split_target
     from deepwell.fits.csv_log import CsvLog
     from deepwell.fits.fit import fit as fit_model
+    from deepwell.fits.fitted import load
     from deepwell.fits.interrupt import Interrupted
     from deepwell.store.checkpoint import has_checkpoint
-    from deepwell.store.model_file import load
 
     if deterministic:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_deterministic_ops=true".strip()

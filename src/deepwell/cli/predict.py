@@ -21,7 +21,7 @@ def predict(
     import pandas as pd
 
     from deepwell.data.tables import check_writable_kind, read_table, write_table
-    from deepwell.store.model_file import load
+    from deepwell.fits.fitted import load
 
     with errors_in_one_sentence(), on_device(device):
         check_output(out, force)

@@ -22,7 +22,7 @@ def report(
     """Write a self-contained page about a fitted model: scores, calibration, convergence, what it learned."""
     from deepwell.assess.report import HeldOut, write_report
     from deepwell.data.tables import read_table, split_target
-    from deepwell.store.model_file import load
+    from deepwell.fits.fitted import load
 
     with errors_in_one_sentence(), on_device(device):
         check_output(out, force)
