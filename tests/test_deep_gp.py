@@ -118,13 +118,13 @@ def test_minibatch_gradients_over_a_partition_average_to_the_full_gradient():
     X, y = line_data(40)
     model = shallow(X[::5])
     rows = rows_of(X, y)
-    factor = model.prepare().layers[0]
+    prepared = model.prepare()
     v = jnp.asarray(np.random.default_rng(0).standard_normal((8, 1)))
 
     def gradient(start, size):
         index = slice(start, start + size)
-        batch = Batch(model.layers[0].project(factor, rows.X[index]), rows.y[index], jnp.ones(size))
-        return jax.grad(lambda v: log_likelihood(jax.random.key(0), model, (factor,), (v,), batch, "predictive", 1))(v)
+        batch = Batch(model.layers[0].project(prepared.layers[0], rows.X[index]), rows.y[index], jnp.ones(size))
+        return jax.grad(lambda v: log_likelihood(jax.random.key(0), model, prepared, (v,), batch, "predictive", 1))(v)
 
     parts = [gradient(start, 10) for start in range(0, 40, 10)]
     np.testing.assert_allclose(np.mean(parts, 0), gradient(0, 40), rtol=1e-10)

@@ -312,7 +312,7 @@ class Shifted(likelihoods.Likelihood):
         return self.noisy.variational_expectations(mean + self.shift, variance, y)
 
     def describe(self, mean, variance):
-        return self.noisy.describe(mean + self.shift, variance)
+        return self.noisy.marginal(mean + self.shift, variance)
 
 
 def test_settings_that_are_objects_are_read_back(plain_model, own_kernels, tmp_path):

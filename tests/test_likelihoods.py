@@ -160,7 +160,7 @@ def test_robust_max_against_dense_integration(spread, stated, where):
     with jax.enable_x64(True):
         likelihood = RobustMax(len(mean))
         m, v = jnp.asarray(mean)[None], jnp.asarray(std**2)[None]
-        ours = np.exp(likelihood.describe(m, v).log_probabilities[0])
+        ours = np.exp(likelihood.marginal(m, v).log_probabilities[0])
         y = column(float(np.argmax(mean)))
         density = float(likelihood.predict_log_density(m, v, y)[0])
         bound = float(likelihood.variational_expectations(m, v, y)[0])
@@ -182,7 +182,7 @@ def test_softmax_against_monte_carlo(where):
     with jax.enable_x64(True):
         likelihood = Softmax(len(mean))
         m, v = jnp.asarray(mean)[None], jnp.asarray(std**2)[None]
-        ours = np.exp(likelihood.describe(m, v).log_probabilities[0])
+        ours = np.exp(likelihood.marginal(m, v).log_probabilities[0])
         bound = [float(likelihood.variational_expectations(m, v, column(float(c)))[0]) for c in range(len(mean))]
         single = likelihood.log_prob(m, column(0.0))
     np.testing.assert_allclose(ours, np.exp(log_p).mean(0), atol=0.025)
@@ -243,7 +243,7 @@ def test_values_and_gradients_stay_finite_at_extreme_latents(name, far):
         assert np.isfinite(value), ask
         assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradients)), ask
     assert np.isfinite(jnp.sum(likelihood.log_prob(mean, target)))
-    assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(likelihood.describe(mean, variance)))
+    assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(likelihood.marginal(mean, variance)))
 
 
 @pytest.mark.parametrize("degrees", [2.2, 4.0, 30.0, 300.0])

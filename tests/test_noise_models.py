@@ -164,7 +164,7 @@ def test_large_counts_have_no_gaps_between_the_nodes(mean_count, variance):
     from deepwell.model.likelihoods import Poisson
 
     with jax.enable_x64(True):
-        parts = Poisson(jnp.full((1,), np.log(mean_count))).describe(jnp.zeros((1, 1)), jnp.full((1, 1), variance))
+        parts = Poisson(jnp.full((1,), np.log(mean_count))).marginal(jnp.zeros((1, 1)), jnp.full((1, 1), variance))
     weights = np.exp(np.asarray(parts.log_weights))[0, 0]
     one = CountMixture(np.asarray(parts.rates)[None], np.asarray(parts.dispersion)[None], weights, True)
     f = np.linspace(-8, 8, 200_001)
@@ -186,7 +186,7 @@ def student_mixture(samples=30, degrees=4.0):
 
     means = np.random.default_rng(0).standard_normal((samples, 1, 1))
     with jax.enable_x64(True):
-        parts = StudentT(jnp.full((1,), np.log(0.25)), jnp.full((1,), np.log(degrees - 2.0)), 0.0).describe(
+        parts = StudentT(jnp.full((1,), np.log(0.25)), jnp.full((1,), np.log(degrees - 2.0)), 0.0).marginal(
             jnp.zeros((1, 1)), jnp.full((1, 1), 0.04)
         )
     noise, weights = (np.asarray(x)[None] for x in (parts.noise, np.exp(parts.log_weights)))
