@@ -80,6 +80,8 @@ def log_prior(parameters: PyTree, start: PyTree, priors: Priors) -> Float[Array,
 
     ``start`` is the tree before learning.
     """
-    pairs = zip(declared_arrays(parameters), declared_arrays(start), strict=True)
-    terms = [now.prior(now.value, before.value, priors) for now, before in pairs if now.prior not in (None, flat_prior)]
+    terms = []
+    for now, before in zip(declared_arrays(parameters), declared_arrays(start), strict=True):
+        if now.prior is not None and now.prior is not flat_prior:
+            terms.append(now.prior(now.value, before.value, priors))
     return jnp.sum(jnp.stack(terms)) if terms else jnp.zeros(())
