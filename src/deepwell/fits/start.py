@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deepwell.errors import InputError
+from deepwell.errors import InputError, require
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.presets import plain
 from deepwell.fits.settings import Settings
@@ -60,7 +60,7 @@ def make_problem(
 ) -> Problem | NetProblem:
     """The problem that the chosen method solves, for standardised X and y."""
     if settings.inference == "nuts":
-        _require_blackjax()
+        require("blackjax", "inference='nuts'")
     if settings.inference == "bnn":
         return NetProblem(_first_nets(rng, X.shape[1], y.shape[1], settings, likelihood, init))
     decoupled = settings.inference == "dsvi-decoupled"
@@ -99,13 +99,6 @@ def _together(model: DeepGP, belief: Belief) -> Belief:
     fresh = initial_belief(model, (None,) * model.depth)
     pairs = zip(fresh, belief, strict=True)
     return tuple(q if q.variance_inputs is None else GaussianOutputs(q.mean, new.scale) for new, q in pairs)
-
-
-def _require_blackjax() -> None:
-    try:
-        import blackjax  # noqa: F401
-    except ImportError as error:
-        raise InputError("inference='nuts' needs blackjax: pip install 'deepwell[nuts]'") from error
 
 
 def _first_nets(
