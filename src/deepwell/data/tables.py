@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deepwell.errors import InputError
+from deepwell.errors import InputError, require
 
 CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
 
@@ -40,10 +40,9 @@ def read_table(path: str | Path) -> Any:
 def _read_parquet(path: Path) -> Any:
     import pandas as pd
 
+    require("pyarrow", f"reading {path}")
     try:
         return pd.read_parquet(path)
-    except ImportError as error:
-        raise InputError(f"reading {path} needs pyarrow: pip install 'deepwell[parquet]'") from error
     except ValueError as error:  # pyarrow's errors are ValueErrors
         raise InputError(f"{path} cannot be read as a table: {error}") from error
 
@@ -193,10 +192,9 @@ def write_table(table: Any, path: str | Path) -> None:
     check_writable_kind(path)
     try:
         if path.name.lower().endswith(PARQUET):
+            require("pyarrow", f"writing {path}")
             table.to_parquet(path, index=False)
         else:
             table.to_csv(path, index=False)
-    except ImportError as error:
-        raise InputError(f"writing {path} needs pyarrow: pip install 'deepwell[parquet]'") from error
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from deepwell.errors import InputError
+from deepwell.errors import InputError, require
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.presets import plain
 from deepwell.fits.settings import Settings
@@ -62,7 +62,7 @@ def make_problem(
     """The problem that the chosen method solves, for standardised X."""
     method = method_named(settings.inference)
     if method.traits.requires is not None:
-        _require_installed(settings.inference, *method.traits.requires)
+        require(method.traits.requires, f"inference={settings.inference!r}")
     return method.problem(
         Blueprint(
             rng=rng,
@@ -99,10 +99,3 @@ def own_model(model: OwnModel, X: np.ndarray, num_targets: int) -> DeepGP:
     except (TypeError, ValueError) as error:
         raise InputError(f"model= does not take rows of {X.shape[1]} inputs: {error}") from error
     return made
-
-
-def _require_installed(inference: str, package: str, extra: str) -> None:
-    try:
-        __import__(package)
-    except ImportError as error:
-        raise InputError(f"inference={inference!r} needs {package}: pip install 'deepwell[{extra}]'") from error

@@ -150,8 +150,8 @@ class Traits:
         "sampler steps were refused because they left the finite numbers, each halving the step size of its chain"
     )
     """What a refused move is, after its number."""
-    requires: tuple[str, str] | None = None
-    """A package, and the extra of deepwell that installs it."""
+    requires: str | None = None
+    """A package that need not be installed otherwise."""
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,6 @@ NUTS = Method(
         takes_minibatches=False,
         defaults={"burn_in": 1_000, "num_samples": 500, "spacing": 1},
         refused_move="transitions diverged",
-        requires=("blackjax", "nuts"),
+        requires="blackjax",
     ),
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepwell.errors import InputError
+from deepwell.errors import is_installed, require
 from deepwell.predict.diagnostics import Effective
 
 if TYPE_CHECKING:
@@ -62,12 +62,9 @@ def _relative_efficiency(log_likelihoods: np.ndarray) -> float:
 
 def effective_sizes(values: np.ndarray) -> Effective | None:
     """Of values (chain, draw, place), by ArviZ; None without ArviZ, or where there are too few draws for it."""
-    if values.shape[1] < LEAST_DRAWS:
+    if values.shape[1] < LEAST_DRAWS or not is_installed("arviz"):
         return None
-    try:
-        az = _arviz()
-    except InputError:
-        return None
+    az = _arviz()
     data = _from_groups({"posterior": {"f": values.astype(np.float64)}}, {"f": ["place"]})
     bulk, tail = (np.asarray(az.ess(data, method=method)["f"]) for method in ("bulk", "tail"))
     error = np.asarray(az.mcse(data, method="mean")["f"]) / np.maximum(np.std(values, (0, 1)), 1e-300)
@@ -87,10 +84,8 @@ def require_arviz() -> None:
 
 
 def _arviz() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1
-            import arviz
-    except ImportError as error:
-        raise InputError("this needs ArviZ: pip install 'deepwell[arviz]'") from error
+    require("arviz", "this")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1
+        import arviz
     return arviz
