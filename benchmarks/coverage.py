@@ -16,7 +16,6 @@ import numpy as np
 from uci_rows import measure_missing, split_of
 
 from deepwell import __version__, fit
-from deepwell.predict.scores import scores
 from deepwell.studies.comparison import markdown_table
 from deepwell.studies.row_store import RowStore
 
@@ -29,7 +28,7 @@ def measure(dataset: str, split: int, preset: str) -> dict[str, Any]:
     """Coverage and mean width of both kinds of intervals at both levels."""
     X, y, X_test, y_test = split_of(dataset, split)
     model = fit(X, y, preset=preset, seed=split, calibration=CALIBRATION, verbose=True)
-    row: dict[str, Any] = scores(model.predict_dist(X_test), y_test) | {"test_rows": len(y_test)}
+    row: dict[str, Any] = model.predict_dist(X_test).scores(y_test) | {"test_rows": len(y_test)}
     row |= {"calibration_rows": round(CALIBRATION * len(y)), "seconds": model.seconds, "deepwell": __version__}
     for kind in ("raw", "conformal"):
         for level in LEVELS:

@@ -15,7 +15,6 @@ import numpy as np
 from uci_rows import measure_missing, split_of
 
 from deepwell import __version__, fit
-from deepwell.predict.scores import scores
 from deepwell.studies.comparison import markdown_table
 from deepwell.studies.row_store import RowStore
 
@@ -49,7 +48,7 @@ def measure(dataset: str, split: int, variant: str, preset: str, chains: int) ->
         "verdict": str(diagnosis),
         "seconds": model.seconds,
         "deepwell": __version__,
-        **scores(model.predict_dist(X_test), y_test),
+        **model.predict_dist(X_test).scores(y_test),
     }
 
 

@@ -11,7 +11,7 @@ import sklearn
 from deepwell import InputError
 from deepwell.assess.evaluate import evaluate
 from deepwell.data import benchmarks, load
-from deepwell.data.benchmarks import OnlineSource
+from deepwell.data.benchmarks import OpenML, regression
 
 RECORDED = Path(sklearn.__file__).parent / "datasets" / "tests" / "data" / "openml" / "id_561"
 needs_data = pytest.mark.skipif(
@@ -27,6 +27,19 @@ def test_a_local_folder_comes_first(tmp_path, monkeypatch):
     data = load("kin8nm")
     assert list(data.X.columns) == ["a"]
     assert list(data.y) == [3.0, 4.0]
+
+
+def test_one_line_adds_a_data_set(tmp_path, monkeypatch):
+    (tmp_path / "uci").mkdir()
+    pd.DataFrame({"a": [1.0, 2.0], "t": [3.0, 4.0]}).to_csv(tmp_path / "uci" / "mine.csv.gz", index=False)
+    monkeypatch.setenv("DEEPWELL_DATA", str(tmp_path))
+    monkeypatch.setitem(benchmarks.LOADERS, "mine", regression())
+    monkeypatch.setitem(benchmarks.LOADERS, "own", lambda name, folder: benchmarks.Dataset(name, folder, [1.0]))
+    assert list(load("mine").y) == [3.0, 4.0]
+    assert load("own") == ("own", tmp_path, [1.0], None, False)
+    monkeypatch.delenv("DEEPWELL_DATA")
+    with pytest.raises(InputError, match="mine is not on OpenML: set DEEPWELL_DATA"):
+        load("mine")
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="scikit-learn was installed without its recorded responses")
@@ -46,8 +59,8 @@ def test_fetching_from_openml_on_a_recorded_response(tmp_path, monkeypatch):
     monkeypatch.delenv("DEEPWELL_DATA", raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", recorded)
-    source = OnlineSource(561, "class", 209, 6, ("vendor",))
-    monkeypatch.setitem(benchmarks.OPENML, "cpu", source)
+    source = OpenML(561, "class", 209, 6, ("vendor",))
+    monkeypatch.setitem(benchmarks.LOADERS, "cpu", regression(source))
     data = load("cpu")
     assert data.X.shape == (209, 6)
     text = gzip.decompress((RECORDED / "data-v1-dl-52739.arff.gz").read_bytes()).decode()
@@ -56,7 +69,7 @@ def test_fetching_from_openml_on_a_recorded_response(tmp_path, monkeypatch):
     count = len(asked)
     load("cpu")
     assert len(asked) == count  # the second time it comes from the copy on disk
-    monkeypatch.setitem(benchmarks.OPENML, "cpu", source._replace(rows=210))
+    monkeypatch.setitem(benchmarks.LOADERS, "cpu", regression(source._replace(rows=210)))
     with pytest.raises(InputError, match="OpenML's cpu is 209 x 6, not 210 x 6"):
         load("cpu")
 
@@ -177,5 +190,5 @@ def test_fingerprints_by_rdkit():
     bits = _compute(["CCO", "OCC", "c1ccccc1"])
     np.testing.assert_array_equal(bits[0], bits[1])  # one molecule written in two ways
     assert np.any(bits[0] != bits[2])
-    with pytest.raises(InputError, match="row 1 holds 'nonsense', which is no molecule"):
+    with pytest.raises(InputError, match="row 1 holds 'nonsense', which is not a molecule"):
         _compute(["C", "nonsense"])

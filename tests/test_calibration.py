@@ -8,9 +8,9 @@ import deepwell
 from deepwell import InputError
 from deepwell.data.scaling import Scaling
 from deepwell.fits.prepare import STREAM
-from deepwell.predict.calibration import calibration, reliability
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity
+from deepwell.predict.count_mixture import CountMixture
 from deepwell.predict.diagnostics import diagnose, find_modes
 from deepwell.predict.mixture import Mixture
 
@@ -24,7 +24,7 @@ def normal(mean, std):
 @pytest.mark.parametrize(("stated", "verdict"), [(1.0, "honest"), (0.6, "too narrow"), (1.6, "too wide")])
 def test_calibration_of_errors_with_standard_deviation_one(stated, verdict):
     y = np.random.default_rng(0).standard_normal(2_000)
-    found = calibration(normal(np.zeros(2_000), stated), y)
+    found = normal(np.zeros(2_000), stated).calibration(y)
     assert verdict in str(found)
     expected = 2.0 * stats.norm.cdf(stated * stats.norm.ppf(0.95)) - 1.0
     assert found.coverage[90] == pytest.approx(expected, abs=0.02)
@@ -36,7 +36,7 @@ def test_calibration_of_errors_with_standard_deviation_one(stated, verdict):
 def test_reliability_of_known_confidence():
     p = np.repeat([[0.85, 0.15], [0.55, 0.45]], 100, axis=0)
     y = np.repeat([0, 1, 0, 1], [85, 15, 40, 60])
-    found = reliability(ClassProbabilities(p, np.zeros(200), (0, 1)), y)
+    found = ClassProbabilities(p, np.zeros(200), (0, 1)).calibration(y)
     np.testing.assert_allclose(found.confidence, [0.55, 0.85])
     np.testing.assert_allclose(found.accuracy, [0.4, 0.85])
     np.testing.assert_array_equal(found.rows, [100, 100])
@@ -57,9 +57,30 @@ def test_conformal_intervals_cover_as_often_as_they_say_whatever_the_model(state
     assert level - noise <= np.mean(inside) <= level + 0.01 + noise
 
 
+def poisson(rate, rows):
+    """Counts from Poisson(rate) in each row."""
+    return CountMixture(np.full((1, rows, 1, 1), rate), np.zeros((1, rows, 1)), np.ones(1), True)
+
+
+def test_the_pit_of_counts_is_the_middle_of_the_jump():
+    """E (F(Y) + F(Y - 1)) / 2 = 1/2 whatever the law of counts, and numbers have no jump."""
+    counts = np.arange(60.0)
+    pit = poisson(3.0, 60).pit(counts)
+    np.testing.assert_allclose(pit, stats.poisson(3.0).cdf(counts) - 0.5 * stats.poisson(3.0).pmf(counts), atol=1e-12)
+    assert stats.poisson(3.0).pmf(counts) @ pit == pytest.approx(0.5)
+    np.testing.assert_array_equal(normal(np.zeros(60), 1.0).pit(counts), normal(np.zeros(60), 1.0).cdf(counts))
+
+
+def test_conformal_intervals_of_rare_counts_have_a_width_to_stretch():
+    """At a rate of 0.01 the model's own 90 % interval is 0 to 0; one count away is then a score of 2."""
+    prediction = poisson(0.01, 3)
+    np.testing.assert_array_equal(prediction.interval(0.9), np.zeros((2, 3)))
+    np.testing.assert_array_equal(conformity(prediction, np.array([0.0, 1.0, 3.0]))[:, 0], [0.0, 2.0, 6.0])
+
+
 def test_too_few_calibration_rows_are_refused():
     scores = np.ones((10, 1))
-    with pytest.raises(InputError, match=r"10 calibration rows cannot vouch for a level of 0\.95: at least 19"):
+    with pytest.raises(InputError, match=r"10 calibration rows are too few for a level of 0\.95: it needs at least 19"):
         conformal_interval(normal(np.zeros(1), 1.0), scores, 0.95)
 
 

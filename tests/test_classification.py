@@ -10,13 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import deepwell
 from deepwell import DeepGPClassifier, InputError
 from deepwell.assess.evaluate import evaluate
+from deepwell.data.response import read_response
 from deepwell.data.scaling import input_scaling
 from deepwell.data.splits import split_rows
-from deepwell.fits.likelihood import read_targets, with_likelihood
+from deepwell.fits.prepare import with_likelihood
 from deepwell.fits.presets import make_settings
 from deepwell.model.deep_gp import OBJECTIVES
+from deepwell.model.likelihoods.registry import response_kind
 from deepwell.predict.class_probabilities import ClassProbabilities
-from deepwell.predict.scores import calibration_error, scores
 
 TINY = {"preset": "quick", "burn_in": 60, "n_samples": 6, "spacing": 2, "n_inducing": 8, "random_state": 0}
 
@@ -45,7 +46,7 @@ def test_default_likelihood_by_the_number_of_classes():
 
     def chosen(y, **settings):
         asked = make_settings(**settings)
-        return with_likelihood(asked, read_targets(y, asked)).likelihood
+        return with_likelihood(asked, read_response(y, response_kind(asked.likelihood))).likelihood
 
     assert chosen(two) == chosen(x > 0) == "bernoulli"
     assert chosen(three, likelihood="classes") == "robust-max"
@@ -78,7 +79,7 @@ def test_every_method_and_likelihood_learns_a_ring(number, turn):
         X, y, preset="quick", inference=method, objective=objective, likelihood=likelihood, burn_in=500,
         num_inducing=16, learning_rate=0.03,
     )  # fmt: skip
-    found = scores(model.predict_dist(X_new), y_new)
+    found = model.predict_dist(X_new).scores(y_new)
     assert found["accuracy"] > 0.9
     assert found["test_log_likelihood"] > -0.35  # the base rate has -0.66
     assert model.troubles() == ""
@@ -103,7 +104,7 @@ def test_scores_agree_with_sklearn():
     p = rng.dirichlet(np.ones(3), 200)
     y = np.asarray(["a", "b", "c"])[[rng.choice(3, p=row) for row in p]]
     prediction = ClassProbabilities(p, np.zeros(200), ("a", "b", "c"))
-    found = scores(prediction, y)
+    found = prediction.scores(y)
     assert found["test_log_likelihood"] == pytest.approx(-log_loss(y, p, labels=["a", "b", "c"]))
     by_class = [brier_score_loss(y == label, p[:, i]) for i, label in enumerate("abc")]
     assert found["brier"] == pytest.approx(np.sum(by_class))
@@ -114,18 +115,18 @@ def test_calibration_error_of_known_cases():
     """Always 80 % sure: right 80 % of the time is no error, always right an error of 0.2."""
     p = np.tile([0.8, 0.2], (100, 1))
     prediction = ClassProbabilities(p, np.zeros(100), (0, 1))
-    assert calibration_error(prediction, np.repeat([0, 1], [80, 20])) == pytest.approx(0.0, abs=1e-12)
-    assert calibration_error(prediction, np.zeros(100, int)) == pytest.approx(0.2)
+    assert prediction.scores(np.repeat([0, 1], [80, 20]))["calibration_error"] == pytest.approx(0.0, abs=1e-12)
+    assert prediction.scores(np.zeros(100, int))["calibration_error"] == pytest.approx(0.2)
 
 
 def test_entropy_splits_into_noise_and_disagreement():
     """Two samples, sure of different classes: all uncertainty is disagreement; two unsure ones: none is."""
-    from deepwell.predict.class_probabilities import average
+    from deepwell.predict.class_probabilities import mean_and_entropy
 
     sure = np.log(np.clip([[[1.0, 0.0]], [[0.0, 1.0]]], 1e-12, 1.0))
     unsure = np.log(np.full((2, 1, 2), 0.5))
     for samples, information in ((sure, np.log(2.0)), (unsure, 0.0)):
-        prediction = ClassProbabilities(*average(samples), ("a", "b"))
+        prediction = ClassProbabilities(*mean_and_entropy(samples), ("a", "b"))
         assert prediction.entropy[0] == pytest.approx(np.log(2.0))
         assert prediction.information[0] == pytest.approx(information, abs=1e-9)
     draws = ClassProbabilities(np.tile([0.3, 0.7], (1, 1)), np.zeros(1), ("a", "b")).sample(20_000)
@@ -147,11 +148,11 @@ def test_bad_labels_are_named():
     for y, message in (
         (["a", "b", None, "a"], "missing value .NaN. in row 2"),
         (["a", "b", 1.0, "a"], "mixes text and numbers"),
-        (["a", "a", "a", "a"], "one class only, 'a'"),
+        (["a", "a", "a", "a"], "only one class, 'a'"),
     ):
         with pytest.raises(InputError, match=message):
             deepwell.fit(X, np.asarray(y, object), likelihood="classes")
-    with pytest.raises(InputError, match="'c' in row 3, which is not among the classes"):
+    with pytest.raises(InputError, match="'c' in row 3, which is not one of the classes"):
         deepwell.fit(X, ["a", "b", "a", "c"], likelihood="classes", classes=["a", "b"])
     with pytest.raises(InputError, match="for two classes, and y has 3"):
         deepwell.fit(X, ["a", "b", "a", "c"], likelihood="bernoulli")
@@ -169,8 +170,8 @@ def test_labels_with_gaps_are_named_not_taken_for_numbers():
         with pytest.raises(InputError, match=r"column 'y' of y has a missing value \(NaN\) in row 2"):
             deepwell.fit(X, np.asarray(y, object))
     for classes, message in (
-        ([], "classes has no rows"), (5, "must be a list of labels"), ("ab", "must be a list of labels"),
-        (["a", "b", 1], "mixes text and numbers"), (["a", "b", "a"], "names a class twice"),
+        ([], "classes is empty"), (5, "must be a list of labels"), ("ab", "must be a list of labels"),
+        (["a", "b", 1], "mixes text and numbers"), (["a", "b", "a"], "lists a label twice"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             deepwell.fit(X, ["a", "b", "b", "a"], classes=classes)
@@ -213,7 +214,7 @@ def test_constant_and_nearly_constant_pixels_are_harmless():
     plain, lit = (deepwell.fit(table, y, **settings) for table in (X, odd))
     assert np.all(np.isfinite(lit.predict_proba(odd)))
     np.testing.assert_allclose(lit.predict_proba(X[1:]), plain.predict_proba(X[1:]), atol=0.1)
-    assert scores(lit.predict_dist(X), y)["accuracy"] > 0.85
+    assert lit.predict_dist(X).scores(y)["accuracy"] > 0.85
 
 
 def test_files_keep_classes(tmp_path):
@@ -236,6 +237,6 @@ def test_digits():
         train, test = split_rows(len(data.data), split)
         better = {"num_inducing": 150, "step_size": 0.05}  # docs/likelihoods.md has those of the preset, too
         model = deepwell.fit(data.data[train], data.target[train], likelihood="classes", seed=split, **better)
-        found.append(scores(model.predict_dist(data.data[test]), data.target[test]))
+        found.append(model.predict_dist(data.data[test]).scores(data.target[test]))
     assert np.mean([row["accuracy"] for row in found]) >= 0.98
     assert np.mean([row["calibration_error"] for row in found]) < 0.02

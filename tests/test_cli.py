@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 import deepwell
 from deepwell.cli.arguments import add_likelihood, read_settings
 from deepwell.cli.main import app
+from deepwell.data.response import read_response
 from deepwell.data.splits import split_rows
 from deepwell.fits.group import fit_group
-from deepwell.fits.likelihood import read_targets, with_likelihood
+from deepwell.fits.prepare import with_likelihood
 from deepwell.fits.presets import make_settings
+from deepwell.model.likelihoods.registry import response_kind
 
 RUN = CliRunner()
 
@@ -222,7 +224,8 @@ def one_target(folder, target):
 def test_the_task_is_recognised_or_named(classes, target, task, likelihood, said, capsys):
     y = pd.read_csv(classes / "t.csv")[[target]]
     asked = make_settings(**add_likelihood({}, task, y))
-    assert with_likelihood(asked, read_targets(y.iloc[:, 0], asked)).likelihood == likelihood
+    response = read_response(y.iloc[:, 0], response_kind(asked.likelihood))
+    assert with_likelihood(asked, response).likelihood == likelihood
     assert said in capsys.readouterr().err
     with pytest.raises(deepwell.InputError, match="cannot be combined with --set likelihood"):
         add_likelihood({"likelihood": "gaussian"}, "counts", y)

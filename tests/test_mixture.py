@@ -8,7 +8,6 @@ from deepwell import InputError
 from deepwell.data.scaling import Scaling
 from deepwell.predict.diagnostics import diagnose, split_r_hat
 from deepwell.predict.mixture import Mixture
-from deepwell.predict.scores import scores
 
 
 def mixture(seed=0, samples=7, rows=3, targets=1, offset=50.0, scale=4.0):
@@ -147,7 +146,7 @@ def test_scores_of_a_perfectly_specified_prediction():
     standard = Mixture(
         np.zeros((1, rows, 1)), np.zeros((1, rows, 1)), np.ones((1, 1)), Scaling(np.zeros(1), np.ones(1)), True
     )
-    s = scores(standard, y)
+    s = standard.scores(y)
     assert s["test_log_likelihood"] == pytest.approx(-0.5 * np.log(2 * np.pi * np.e), abs=0.05)
     assert s["rmse"] == pytest.approx(1.0, abs=0.05)
     assert s["crps"] == pytest.approx(1 / np.sqrt(np.pi), abs=0.03)

@@ -7,7 +7,6 @@ from scipy import stats
 import deepwell
 from deepwell import CountMixture, InputError, Mixture
 from deepwell.data.scaling import Scaling
-from deepwell.predict.scores import scores
 
 BUDGET = {"preset": "quick", "num_inducing": 16, "burn_in": 800, "learning_rate": 0.03}
 
@@ -49,7 +48,7 @@ SLOW = {("heteroscedastic", "predictive"), ("student-t", "predictive")}
 def log_likelihood_of(toy, **settings):
     X, y, _ = toy(0)
     X_new, y_new, truth = toy(1)
-    found = scores(deepwell.fit(X, y, **settings, **BUDGET).predict_dist(X_new), y_new)
+    found = deepwell.fit(X, y, **settings, **BUDGET).predict_dist(X_new).scores(y_new)
     return found["test_log_likelihood"], np.mean(truth), found["coverage_95"]
 
 

@@ -8,7 +8,7 @@ from deepwell.doors import plots
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.depth_comparison import DepthComparison
 from deepwell.predict.mixture import Mixture
-from deepwell.predict.slices import Slice, rows_along
+from deepwell.predict.slices import InputSlice, rows_along
 
 X = np.linspace(0.0, 1.0, 5)
 
@@ -17,7 +17,7 @@ def test_a_slice_of_several_targets_shows_the_one_asked_for():
     means = np.stack([X, 10.0 + X**2], -1)[None]
     prediction = Mixture(means, np.zeros_like(means), np.full((1, 2), 0.25), Scaling(np.zeros(2), np.ones(2)), False)
     axes = Figure().subplots()
-    plots.slice_bands(axes, Slice(X, prediction, "height", ("u", "v")), target=1)
+    plots.slice_bands(axes, InputSlice(X, prediction, "height", ("u", "v")), target=1)
     np.testing.assert_allclose(axes.lines[0].get_ydata(), 10.0 + X**2)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("height", "v")
     outer, inner = (band.get_paths()[0].vertices[:, 1] for band in axes.collections)
@@ -28,7 +28,7 @@ def test_a_slice_of_several_targets_shows_the_one_asked_for():
 def test_a_slice_of_classes_shows_their_probabilities():
     probabilities = np.stack([X, 1.0 - X], -1)
     axes = Figure().subplots()
-    found = Slice(X, ClassProbabilities(probabilities, np.zeros(5), ("up", "down")), "height", ("place",))
+    found = InputSlice(X, ClassProbabilities(probabilities, np.zeros(5), ("up", "down")), "height", ("place",))
     plots.slice_bands(axes, found)
     np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], probabilities.T)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["up", "down"]

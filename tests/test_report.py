@@ -153,7 +153,7 @@ def test_arviz_reads_chains_hyperparameters_and_leaves_one_out(table):
     assert np.isfinite(float(arviz.loo(data).elpd if hasattr(arviz.loo(data), "elpd") else arviz.loo(data).elpd_loo))
     verdict = fitted.diagnose(X[:100])
     assert verdict.effective.bulk.shape == (100,)
-    assert "independent ones" in str(verdict)
+    assert "effective sample size" in str(verdict)
 
 
 def page_of(path):

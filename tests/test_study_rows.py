@@ -6,7 +6,6 @@ import pytest
 
 import deepwell
 from deepwell.data.splits import split_rows
-from deepwell.predict.scores import scores
 from deepwell.studies import curves, gaussianity, large_tables, toy, toy_problem, uci
 from deepwell.studies.options import SMOKE_SETTINGS, StudyDefaults, StudyOptions
 from deepwell.studies.synthetic import synthetic_table
@@ -27,7 +26,7 @@ class Written:
 
 def scored_by_hand(data, train, test, **settings):
     X, y = data.X.to_numpy(float), data.y.to_numpy()
-    return scores(deepwell.fit(X[train], y[train], **settings).predict_dist(X[test]), y[test])
+    return deepwell.fit(X[train], y[train], **settings).predict_dist(X[test]).scores(y[test])
 
 
 @pytest.mark.parametrize(("name", "split", "seed"), [("cep", 3, 4), ("mnist", 2, 1)])

@@ -72,7 +72,7 @@ RENAMED = {
     "deepwell.interfaces.presets": "deepwell.fits.presets",
     "deepwell.interfaces.program_cache": "deepwell.store.program_cache",
     "deepwell.interfaces.progress": "deepwell.fits.progress",
-    "deepwell.interfaces.reading": "deepwell.fits.likelihood",
+    "deepwell.interfaces.reading": "deepwell.model.likelihoods.registry",
     "deepwell.interfaces.regressor": "deepwell.doors.regressor",
     "deepwell.interfaces.report": "deepwell.assess.report",
     "deepwell.interfaces.settings": "deepwell.fits.settings",
@@ -85,7 +85,7 @@ RENAMED = {
     "deepwell.predict.counts": "deepwell.predict.count_mixture",
     "deepwell.predict.depths": "deepwell.predict.depth_comparison",
     "deepwell.predict.metrics": "deepwell.predict.scores",
-    "deepwell.predict.numbers": "deepwell.predict.number_prediction",
+    "deepwell.predict.numbers": "deepwell.predict.distribution",
     "deepwell.predict.posterior": "deepwell.predict.blocks",
 }
 ROOMS = ("deepwell.interfaces", "deepwell.experiments", "deepwell.commands")

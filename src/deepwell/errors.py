@@ -9,7 +9,7 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 class InputError(ValueError):
-    """Input that cannot be used; the message names the culprit in one sentence."""
+    """Input that cannot be used; the message is one sentence that names the column, value or option."""
 
 
 def is_installed(package: str) -> bool:

@@ -15,7 +15,6 @@ from deepwell.fits.settings import CLASSES
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.mixture import Mixture
 from deepwell.predict.prediction import Prediction
-from deepwell.predict.scores import scores
 
 Predict = Callable[[np.ndarray], Prediction]
 Fit = Callable[[np.ndarray, np.ndarray], Predict]
@@ -39,9 +38,9 @@ def baseline_scores(
             "logistic regression": classifier(linear),
             "random forest": classifier(trees),
         }
-    result = {name: scores(fit_baseline(X, y)(X_test), y_test) for name, fit_baseline in baselines.items()}
+    result = {name: fit_baseline(X, y)(X_test).scores(y_test) for name, fit_baseline in baselines.items()}
     one_layer = fit(X, y, depth=1, preset="quick", likelihood=likelihood, seed=seed)
-    return result | {"one-layer GP (quick)": scores(one_layer.predict_dist(X_test), y_test)}
+    return result | {"one-layer GP (quick)": one_layer.predict_dist(X_test).scores(y_test)}
 
 
 def mean(X: np.ndarray, y: np.ndarray) -> Predict:

@@ -11,7 +11,6 @@ from deepwell.data.splits import split_rows
 from deepwell.doors import plots
 from deepwell.errors import InputError
 from deepwell.fits.fit import fit
-from deepwell.predict.scores import scores
 
 DIABETES: dict[str, Any] = {"depth": 2, "burn_in": 6_000, "num_samples": 200, "spacing": 50}
 STEP: dict[str, Any] = {"depth": 2, "num_inducing": 20, "burn_in": 3_000, "num_samples": 100, "spacing": 20}
@@ -32,8 +31,8 @@ def run_demo(folder: Path, verbose: bool = True) -> dict[str, dict[str, float]]:
     model = fit(X.iloc[train], progression.iloc[train], verbose=verbose, **DIABETES)
     prediction = model.predict_dist(X.iloc[test])
     table_scores = {
-        "deep GP, depth 2": scores(prediction, y[test]),
-        "ridge regression": scores(ridge(X.to_numpy()[train], y[train])(X.to_numpy()[test]), y[test]),
+        "deep GP, depth 2": prediction.scores(y[test]),
+        "ridge regression": ridge(X.to_numpy()[train], y[train])(X.to_numpy()[test]).scores(y[test]),
     }
 
     x, noisy = step_data()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from deepwell.data.response import shared_classes
 from deepwell.data.splits import split_rows
 from deepwell.data.tables import take_rows, to_matrix
 from deepwell.doors import plots
@@ -13,11 +14,11 @@ from deepwell.errors import InputError
 from deepwell.fits.events import Callback
 from deepwell.fits.fit import fit
 from deepwell.fits.fitted import FittedModel
-from deepwell.fits.likelihood import union_of_classes
 from deepwell.fits.prepare import checked_seed
 from deepwell.fits.presets import make_settings
 from deepwell.fits.settings import Settings
-from deepwell.predict.arviz import LEAST_DRAWS, leave_one_out, require_arviz
+from deepwell.model.likelihoods.registry import response_kind
+from deepwell.predict.arviz import MIN_DRAWS, require_arviz
 from deepwell.predict.depth_comparison import DepthComparison
 
 WAYS = ("validation", "loo")
@@ -51,9 +52,9 @@ def compare_depths(
     if by == "loo":
         _require_samples(make_settings(preset, **settings))
     if classes is None:
-        classes = union_of_classes([y], make_settings(preset, **settings))
+        classes = shared_classes([y], response_kind(make_settings(preset, **settings).likelihood))
     options: dict[str, Any] = {"seed": seed, "preset": preset, "classes": classes, "verbose": verbose, **settings}
-    rows = np.arange(len(to_matrix(X, "X")[0]))
+    rows = np.arange(len(to_matrix(X, "X").values))
     train, test = split_rows(len(rows), 0, checked_seed(seed), validation) if by == "validation" else (rows, rows)
     if min(len(train), len(test)) < 2:
         raise InputError(f"{len(rows)} rows are too few for validation={validation}")
@@ -61,7 +62,7 @@ def compare_depths(
     models = [fit(*training, depth=depth, callbacks=callbacks, **options) for depth in chosen]
     seconds = tuple(model.seconds for model in models)
     if by == "loo":
-        log_densities, shapes = zip(*(leave_one_out(model, *scored) for model in models), strict=True)
+        log_densities, shapes = zip(*(model.leave_one_out(*scored) for model in models), strict=True)
         return DepthComparison(chosen, np.stack(log_densities), by, seconds, np.stack(shapes))
     return DepthComparison(chosen, np.stack([_log_densities(model, *scored) for model in models]), by, seconds)
 
@@ -70,8 +71,8 @@ def _require_samples(settings: Settings) -> None:
     """Refuse, before the fits, settings that leave-one-out could not score after them."""
     if settings.traits.variational:
         raise InputError(f"by='loo' needs posterior samples, and {settings.inference} has none: use by='validation'")
-    if settings.num_samples < LEAST_DRAWS:
-        raise InputError(f"by='loo' needs at least {LEAST_DRAWS} samples per chain, not {settings.num_samples}")
+    if settings.num_samples < MIN_DRAWS:
+        raise InputError(f"by='loo' needs at least {MIN_DRAWS} samples per chain, not {settings.num_samples}")
     require_arviz()
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from deepwell.data.response import read_response
 from deepwell.data.splits import split_rows
 from deepwell.data.tables import require_same_rows, to_matrix
 from deepwell.errors import InputError
 from deepwell.fits.group import fit_group
-from deepwell.fits.likelihood import read_targets
 from deepwell.fits.prepare import checked_seed
 from deepwell.fits.presets import make_settings
-from deepwell.predict.scores import scores
+from deepwell.model.likelihoods.registry import response_kind
 
 
 def evaluate(
@@ -38,22 +38,20 @@ def evaluate(
     if not splits:
         raise InputError("there must be at least one split")
     seed = checked_seed(seed)
-    inputs, _ = to_matrix(X, "X")
-    values, _, classes = read_targets(y, make_settings(preset, **settings))
-    require_same_rows(inputs, values)
-    targets = values[:, 0] if values.shape[1] == 1 else values
-    if classes is not None:
-        targets = np.asarray(classes)[targets.astype(int)]
+    inputs = to_matrix(X, "X").values
+    response = read_response(y, response_kind(make_settings(preset, **settings).likelihood))
+    targets = response.original
+    require_same_rows(inputs, targets)
     parts = [split_rows(len(inputs), split, seed, test_size) for split in splits]
     if min(len(parts[0][0]), len(parts[0][1])) == 0:
         raise InputError(f"{len(inputs)} rows are too few for test_size={test_size}")
     training = [(inputs[train], targets[train]) for train, _ in parts]
     seeds = [seed + split for split in splits]
-    models = fit_group(training, seeds, preset=preset, classes=classes, verbose=verbose, **settings)
+    models = fit_group(training, seeds, preset=preset, classes=response.classes, verbose=verbose, **settings)
     rows = []
     for split, (_, test), model in zip(splits, parts, models, strict=True):
         started = time.perf_counter()
-        result = scores(model.predict_dist(inputs[test]), targets[test])
+        result = model.predict_dist(inputs[test]).scores(targets[test])
         seconds = model.seconds + time.perf_counter() - started
         rows.append({"split": split, **result, "seconds": seconds})
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0] if name != "split"}

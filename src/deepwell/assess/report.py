@@ -16,7 +16,6 @@ from deepwell.fits.fitted import FittedModel
 from deepwell.predict.calibration import Calibration
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.relevance import Relevance
-from deepwell.predict.scores import scores
 from deepwell.store.tensor_file import write_atomically
 
 MOST_ROWS = 1_000
@@ -117,7 +116,7 @@ def judge(model: FittedModel, held_out: HeldOut) -> Judgement:
     from deepwell.assess.baselines import baseline_scores
 
     prediction = model.predict_dist(held_out.X)
-    table = {f"deep GP, depth {model.settings.depth}": scores(prediction, held_out.y)}
+    table = {f"deep GP, depth {model.settings.depth}": prediction.scores(held_out.y)}
     if held_out.training is not None and len(model.target_names) == 1:
         inputs, likelihood = model.input_matrix(held_out.X), str(model.settings.likelihood)
         table |= baseline_scores(*held_out.training, inputs, held_out.y, likelihood, model.seed)

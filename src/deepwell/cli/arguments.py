@@ -39,7 +39,7 @@ def read_settings(assignments: list[str] | None, **options: Any) -> dict[str, An
 
 def add_likelihood(settings: dict[str, Any], task: str | None, y: Any, warm_start: bool = False) -> dict[str, Any]:
     """Settings with the likelihood of the task, or the one that y suggests; a guess is reported."""
-    from deepwell.data.response import are_labels, few_whole_numbers, takes_two_values
+    from deepwell.data.response import few_whole_numbers, guess_kind
 
     if task is not None and task not in LIKELIHOOD_OF_TASK:
         raise InputError(f"unknown task {task!r}: choose from {', '.join(LIKELIHOOD_OF_TASK)}")
@@ -49,7 +49,7 @@ def add_likelihood(settings: dict[str, Any], task: str | None, y: Any, warm_star
         return settings
     if task is not None:
         return {**settings, "likelihood": LIKELIHOOD_OF_TASK[task]}
-    if are_labels(y) or takes_two_values(y):
+    if guess_kind(y) == "classes":
         typer.echo("deepwell: the target is treated as a class (for numbers, use --task regression)", err=True)
         return {**settings, "likelihood": LIKELIHOOD_OF_TASK["classification"]}
     if few_whole_numbers(y):

@@ -1,4 +1,4 @@
-"""Benchmark sets by name: from the folder ``DEEPWELL_DATA``, else from OpenML, else a word on what to do."""
+"""Benchmark data sets by name, from the folder that ``DEEPWELL_DATA`` names or from OpenML."""
 
 import os
 from collections.abc import Callable
@@ -9,21 +9,16 @@ import numpy as np
 
 from deepwell.data.idx_files import read_idx
 from deepwell.data.molecules import fingerprints
-from deepwell.data.tables import column, read_table
+from deepwell.data.tables import position, read_table
 from deepwell.errors import InputError
 
 FOLDER_VARIABLE = "DEEPWELL_DATA"
-UCI = (
-    "boston", "concrete", "energy", "energy_cooling", "flights", "kin8nm", "naval", "power", "protein",
-    "wine_red", "yacht",
-)  # fmt: skip
 
 
 class Dataset(NamedTuple):
     """A table split into inputs (DataFrame) and target (Series).
 
-    ``num_train``: the first so many rows are the usual training rows, if there is such a usage; ``is_class``: whether
-    the target is a class.
+    ``num_train`` is the number of leading rows that usually train, if there is such a convention.
     """
 
     name: str
@@ -33,8 +28,12 @@ class Dataset(NamedTuple):
     is_class: bool = False
 
 
-class OnlineSource(NamedTuple):
-    """Where OpenML keeps a set, which column is the target, and the shape it must have."""
+Loader = Callable[[str, Path | None], Dataset]
+"""From the name of a set and the data folder, if there is one, to the set."""
+
+
+class OpenML(NamedTuple):
+    """Where OpenML keeps a table, its target column, and the shape it must have."""
 
     data_id: int
     target: str
@@ -43,53 +42,53 @@ class OnlineSource(NamedTuple):
     leave_out: tuple[str, ...] = ()
 
 
-OPENML = {
-    "boston": OnlineSource(531, "MEDV", 506, 13),
-    "concrete": OnlineSource(44959, "strength", 1030, 8),
-    "energy": OnlineSource(44960, "heating_load", 768, 8, ("cooling_load",)),
-    "kin8nm": OnlineSource(189, "y", 8192, 8),
-    "protein": OnlineSource(44963, "RMSD", 45730, 9),
-    "wine_red": OnlineSource(40691, "class", 1599, 11),
-}
+def regression(openml: OpenML | None = None) -> Loader:
+    """A table whose file is ``uci/NAME.csv.gz``, its last column the target; without the file it comes from OpenML."""
 
-
-def load(name: str) -> Dataset:
-    """Load a benchmark set; the last column of a local file ``uci/NAME.csv.gz`` is the target.
-
-    ``digits`` ships with scikit-learn; ``mnist`` are the four idx files, ``cep`` molecules with 512 fingerprint bits.
-    """
-    folder = _folder()
-    if name in OTHERS:
-        return OTHERS[name](folder)
-    if name not in UCI and name not in OPENML:
-        raise InputError(f"unknown data set {name!r}: choose from {', '.join((*UCI, *OTHERS))}")
-    if folder:
-        path = folder / "uci" / f"{name}.csv.gz"
-        if path.is_file():
+    def loader(name: str, folder: Path | None) -> Dataset:
+        path = None if folder is None else folder / "uci" / f"{name}.csv.gz"
+        if path is not None and path.is_file():
             table = read_table(path)
             return Dataset(name, table.iloc[:, :-1], table.iloc[:, -1])
-    if name in OPENML:
-        return _fetch(name, OPENML[name])
-    raise InputError(f"{name} is not on OpenML: set {FOLDER_VARIABLE} to a folder that holds uci/{name}.csv.gz")
+        remedy = f"set {FOLDER_VARIABLE} to a folder that holds uci/{name}.csv.gz"
+        if openml is None:
+            raise InputError(f"{name} is not on OpenML: {remedy}")
+        return _fetch(name, openml, remedy)
+
+    return loader
 
 
-def _folder() -> Path | None:
-    named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named) if named else None
+def _fetch(name: str, source: OpenML, remedy: str) -> Dataset:
+    """Fetch from OpenML through scikit-learn, which keeps a copy in its data folder."""
+    try:
+        from sklearn.datasets import fetch_openml
+    except ImportError as error:
+        raise InputError(f"fetching {name} needs scikit-learn; without it, {remedy}") from error
+    try:
+        table = fetch_openml(data_id=source.data_id, as_frame=True, parser="liac-arff", target_column=None).data
+        X = table.drop(columns=source.target).drop(columns=list(source.leave_out), errors="ignore").astype(float)
+        y = table[source.target].astype(float)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{name} could not be fetched from OpenML ({error}); {remedy}") from error
+    if X.shape != (source.rows, source.features):
+        raise InputError(
+            f"OpenML's {name} is {X.shape[0]} x {X.shape[1]}, not {source.rows} x {source.features}; {remedy}"
+        )
+    return Dataset(name, X, y)
 
 
-def _digits(folder: Path | None) -> Dataset:
-    """1,797 pictures of 8 x 8 pixels."""
+def digits(name: str, folder: Path | None) -> Dataset:
+    """1,797 pictures of 8 x 8 pixels, which ship with scikit-learn."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise InputError("digits ships with scikit-learn, which is not installed") from error
-    found = load_digits(as_frame=True)
-    return Dataset("digits", found.data, found.target, is_class=True)
+    table = load_digits(as_frame=True)
+    return Dataset(name, table.data, table.target, is_class=True)
 
 
-def _mnist(folder: Path | None) -> Dataset:
-    """70,000 pictures of 28 x 28 pixels; the first 60,000 train."""
+def mnist(name: str, folder: Path | None) -> Dataset:
+    """70,000 pictures of 28 x 28 pixels in four idx files; the first 60,000 train."""
     import pandas as pd
 
     if folder is None or not (folder / "mnist").is_dir():
@@ -107,42 +106,46 @@ def _mnist(folder: Path | None) -> Dataset:
     pixels = np.concatenate([pictures.reshape(len(pictures), -1) for pictures, _ in parts])
     X = pd.DataFrame(pixels, columns=[f"pixel{i}" for i in range(pixels.shape[1])])
     y = pd.Series(np.concatenate([labels for _, labels in parts]), name="digit")
-    return Dataset("mnist", X, y, num_train=len(parts[0][0]), is_class=True)
+    return Dataset(name, X, y, num_train=len(parts[0][0]), is_class=True)
 
 
-def _cep(folder: Path | None) -> Dataset:
-    """29,978 molecules of the Harvard Clean Energy Project: fingerprint bits, and the power conversion efficiency."""
+def cep(name: str, folder: Path | None) -> Dataset:
+    """29,978 molecules of the Harvard Clean Energy Project: fingerprint bits and power conversion efficiency."""
     import pandas as pd
 
     if folder is None or not (folder / "cep.csv.gz").is_file():
         raise InputError(f"cep needs its file: set {FOLDER_VARIABLE} to a folder that holds cep.csv.gz")
     table = read_table(folder / "cep.csv.gz")
-    smiles, efficiency = (table.iloc[:, column(table, name)] for name in ("smiles", "pce"))
+    smiles, efficiency = (table.iloc[:, position(table, part)] for part in ("smiles", "pce"))
     if smiles.isna().any():
         raise InputError(f"cep.csv.gz lacks a molecule in row {int(np.argmax(smiles.isna()))}")
     bits = fingerprints(smiles.tolist(), folder)
     X = pd.DataFrame(bits, columns=[f"bit{i}" for i in range(bits.shape[1])])
-    return Dataset("cep", X, efficiency)
+    return Dataset(name, X, efficiency)
 
 
-OTHERS: dict[str, Callable[[Path | None], Dataset]] = {"digits": _digits, "mnist": _mnist, "cep": _cep}
+LOADERS: dict[str, Loader] = {
+    "boston": regression(OpenML(531, "MEDV", 506, 13)),
+    "concrete": regression(OpenML(44959, "strength", 1030, 8)),
+    "energy": regression(OpenML(44960, "heating_load", 768, 8, ("cooling_load",))),
+    "energy_cooling": regression(),
+    "flights": regression(),
+    "kin8nm": regression(OpenML(189, "y", 8192, 8)),
+    "naval": regression(),
+    "power": regression(),
+    "protein": regression(OpenML(44963, "RMSD", 45730, 9)),
+    "wine_red": regression(OpenML(40691, "class", 1599, 11)),
+    "yacht": regression(),
+    "digits": digits,
+    "mnist": mnist,
+    "cep": cep,
+}
+"""All sets. A line adds one."""
 
 
-def _fetch(name: str, source: OnlineSource) -> Dataset:
-    """Fetch from OpenML through scikit-learn, which keeps a copy in its data folder."""
-    way_out = f"set {FOLDER_VARIABLE} to a folder that holds uci/{name}.csv.gz"
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError as error:
-        raise InputError(f"fetching {name} needs scikit-learn; without it, {way_out}") from error
-    try:
-        table = fetch_openml(data_id=source.data_id, as_frame=True, parser="liac-arff", target_column=None).data
-        X = table.drop(columns=source.target).drop(columns=list(source.leave_out), errors="ignore").astype(float)
-        y = table[source.target].astype(float)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{name} could not be fetched from OpenML ({error}); {way_out}") from error
-    if X.shape != (source.rows, source.features):
-        raise InputError(
-            f"OpenML's {name} is {X.shape[0]} x {X.shape[1]}, not {source.rows} x {source.features}; {way_out}"
-        )
-    return Dataset(name, X, y)
+def load(name: str) -> Dataset:
+    """Load a benchmark data set."""
+    if name not in LOADERS:
+        raise InputError(f"unknown data set {name!r}: choose from {', '.join(LOADERS)}")
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return LOADERS[name](name, Path(folder) if folder else None)

@@ -14,7 +14,8 @@ UNSIGNED_BYTE = 8
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An array of bytes: two zeros, the type, the number of dimensions, each as a big-endian integer, then the data."""
+    """An array of bytes. The header is two zeros, the type, the number of dimensions and each of them as a big-endian
+    integer; the data follow."""
     try:
         with gzip.open(path) as file:
             raw = file.read()

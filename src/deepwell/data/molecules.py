@@ -1,4 +1,4 @@
-"""Fingerprint bits of molecules, through RDKit, kept in a file so that a machine without RDKit can use them."""
+"""Fingerprint bits of molecules by RDKit, cached in a file that a machine without RDKit can read."""
 
 import hashlib
 import os
@@ -16,13 +16,13 @@ FILE = "cep_bits.npz"
 
 
 def fingerprints(smiles: Sequence[str], folder: Path) -> np.ndarray:
-    """Morgan fingerprints, (molecules, 512) of 0 and 1; read from ``folder`` or the cache folder if kept there."""
+    """Morgan fingerprints, (molecules, 512) of 0 and 1. They are cached in ``folder``, or else in the cache folder."""
     digest = hashlib.sha256("\n".join(smiles).encode()).hexdigest()
     places = [folder / FILE, _cache_folder() / FILE]
     for place in places:
-        found = _read(place, digest, len(smiles))
-        if found is not None:
-            return found
+        cached = _read(place, digest, len(smiles))
+        if cached is not None:
+            return cached
     bits = _compute(smiles)
     for place in places:
         try:
@@ -31,7 +31,7 @@ def fingerprints(smiles: Sequence[str], folder: Path) -> np.ndarray:
             np.savez_compressed(partial, packed=np.packbits(bits, axis=1), digest=np.asarray(digest))
             partial.replace(place)
             break
-        except OSError:  # a folder that cannot be written to: the next one, or none
+        except OSError:  # not writable: try the next folder
             continue
     return bits
 
@@ -41,14 +41,14 @@ def _cache_folder() -> Path:
 
 
 def _read(path: Path, digest: str, count: int) -> np.ndarray | None:
-    """The bits kept in a file, if they are those of these molecules."""
+    """The cached bits, if they are those of these molecules."""
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as kept:
-            if str(kept["digest"]) != digest or kept["packed"].shape != (count, BITS // 8):
+        with np.load(path, allow_pickle=False) as cached:
+            if str(cached["digest"]) != digest or cached["packed"].shape != (count, BITS // 8):
                 return None
-            return np.unpackbits(kept["packed"], axis=1)
+            return np.unpackbits(cached["packed"], axis=1)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 
@@ -59,14 +59,14 @@ def _compute(smiles: Sequence[str]) -> np.ndarray:
         from rdkit.Chem import rdFingerprintGenerator
     except ImportError as error:
         raise InputError(
-            f"fingerprints of molecules need RDKit (pip install 'deepwell[molecules]'), or {FILE}, which a machine "
-            "with RDKit leaves beside cep.csv.gz or in its cache folder"
+            f"molecular fingerprints need RDKit (pip install 'deepwell[molecules]') or the file {FILE}, which a "
+            "machine with RDKit writes beside cep.csv.gz or to its cache folder"
         ) from error
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
     bits = np.zeros((len(smiles), BITS), np.uint8)
     for row, text in enumerate(smiles):
         molecule = Chem.MolFromSmiles(text)
         if molecule is None:
-            raise InputError(f"row {row} holds {text!r}, which is no molecule")
+            raise InputError(f"row {row} holds {text!r}, which is not a molecule")
         bits[row] = generator.GetFingerprintAsNumPy(molecule)
     return bits

@@ -1,9 +1,9 @@
-"""Tables in, float64 matrices out: every refusal names the column, row or value that caused it."""
+"""Tables in, float64 matrices out. Every error names the column, row or value that caused it."""
 
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,8 @@ def _read_parquet(path: Path) -> Any:
         raise InputError(f"{path} cannot be read as a table: {error}") from error
 
 
-def column(table: Any, name: str) -> int:
-    """Position of a named column."""
+def position(table: Any, name: str) -> int:
+    """The position of a named column."""
     names = [str(c) for c in table.columns]
     if name not in names:
         raise InputError(f"no column {name!r}: the table has {', '.join(names)}")
@@ -59,7 +59,7 @@ def split_target(table: Any, targets: Sequence[str]) -> tuple[Any, Any]:
     """(inputs, targets) of a DataFrame."""
     if len(set(targets)) < len(targets):
         raise InputError(f"a target is named more than once: {', '.join(targets)}")
-    positions = [column(table, target) for target in targets]
+    positions = [position(table, target) for target in targets]
     rest = [i for i in range(table.shape[1]) if i not in positions]
     if not rest:
         raise InputError("the table has no input column besides the target")
@@ -71,83 +71,109 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "columns") and hasattr(values, "iloc")
 
 
-def require_same_rows(inputs: np.ndarray, targets: np.ndarray) -> None:
-    """As many rows of one as of the other."""
-    if len(inputs) != len(targets):
-        raise InputError(f"X has {len(inputs)} rows, but y has {len(targets)}")
-
-
 def take_rows(values: Any, rows: np.ndarray) -> Any:
-    """These rows, by number or by truth values, of an array, a list, a Series or a DataFrame."""
+    """Rows of an array, a list, a Series or a DataFrame, by position or by a mask."""
     return values.iloc[rows] if hasattr(values, "iloc") else np.asarray(values)[rows]
 
 
-def column_types(values: Any) -> tuple[str, ...]:
-    """What each column held before it became float64, in pandas' or numpy's words."""
-    if is_frame(values):
-        return tuple(str(kind) for kind in values.dtypes)
-    array = np.asarray(values)
-    return (str(array.dtype),) * (array.shape[1] if array.ndim == 2 else 1)
+def require_same_rows(X: np.ndarray, y: np.ndarray) -> None:
+    """Raise an error unless X and y have equally many rows."""
+    if len(X) != len(y):
+        raise InputError(f"X has {len(X)} rows, but y has {len(y)}")
 
 
-def default_names(count: int, what: str) -> list[str]:
-    """x0, x1, ... for the columns of an array without names; y alone is y."""
-    return ["y"] if what == "y" and count == 1 else [f"{what.lower()}{i}" for i in range(count)]
+class Column(NamedTuple):
+    """A column of a table, X or y, as it was given."""
+
+    table: str
+    name: str
+    type: str
+    """As pandas or numpy writes it."""
+    values: np.ndarray
+
+    def __str__(self) -> str:
+        return f"column {self.name!r} of {self.table}"
+
+    def numbers(self) -> np.ndarray:
+        """Finite float64."""
+        if self.values.dtype.kind == "c":
+            raise InputError(f"{self} holds complex numbers")
+        if self.values.dtype.kind in "mM":
+            raise InputError(f"{self} holds dates or durations: turn them into numbers first")
+        try:
+            numbers = self.values.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            row, culprit = next((i, v) for i, v in enumerate(self.values) if not _is_number(v))
+            if type(culprit).__name__ in ("NAType", "NoneType", "NaTType"):
+                raise InputError(f"{self} has a missing value (NaN) in row {row}") from None
+            raise InputError(f"{self} holds {culprit!r}, which is not a number: encode it first") from None
+        bad = np.flatnonzero(~np.isfinite(numbers))
+        if len(bad):
+            value = "a missing value (NaN)" if np.isnan(numbers[bad[0]]) else "an infinite value"
+            more = f" ({len(bad)} such values in the column)" if len(bad) > 1 else ""
+            raise InputError(f"{self} has {value} in row {bad[0]}{more}")
+        return numbers
 
 
-def to_matrix(values: Any, what: str) -> tuple[np.ndarray, list[str]]:
-    """A finite float64 matrix and its column names; ``what`` is "X" or "y", and y may be one column alone."""
-    if is_frame(values):
-        names = [str(c) for c in values.columns]
-        columns = [values.iloc[:, i].to_numpy() for i in range(len(names))]
-        repeated = [name for name in names if names.count(name) > 1]
-        if repeated:
-            raise InputError(f"{what} has more than one column named {repeated[0]!r}")
-    else:
-        array = to_array(values, what)
-        if array.ndim == 1 and what == "y":
-            array = array[:, None]
-        if array.ndim != 2:
-            raise InputError(f"{what} must have two dimensions (rows, columns), but it has {array.ndim}")
-        names = default_names(array.shape[1], what)
-        if what == "y" and getattr(values, "name", None) is not None:  # a named Series
-            names = [str(values.name)]
-        columns = list(array.T)
+class Matrix(NamedTuple):
+    """A finite float64 matrix, and the names and original types of its columns."""
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    named: bool
+    """Whether the table named its columns, as a DataFrame does."""
+
+
+def to_matrix(values: Any, what: str, by_name: Sequence[str] | None = None) -> Matrix:
+    """A table as a matrix; see ``read_columns``."""
+    columns = read_columns(values, what, by_name)
+    matrix = np.stack([column.numbers() for column in columns], axis=1)
+    names, types = (tuple(getattr(column, part) for column in columns) for part in ("name", "type"))
+    return Matrix(matrix, names, types, is_frame(values))
+
+
+def read_columns(values: Any, what: str, by_name: Sequence[str] | None = None) -> list[Column]:
+    """The columns of a DataFrame, an array or nested lists. ``what`` is "X" or "y"; y may be a single column.
+
+    Without names they are x0, x1, ..., and y if it is the only one. ``by_name`` selects columns of a DataFrame.
+    """
+    columns = _of_frame(values, what, by_name) if is_frame(values) else _of_array(values, what)
     if not columns:
         raise InputError(f"{what} has no columns")
-    if len(columns[0]) == 0:
+    if len(columns[0].values) == 0:
         raise InputError(f"{what} has no rows")
-    matrix = np.stack([_numbers(column, name, what) for column, name in zip(columns, names, strict=True)], axis=1)
-    _require_finite(matrix, names, what)
-    return matrix, names
+    return columns
 
 
-def to_array(values: Any, what: str) -> np.ndarray:
-    """An array of whatever was given, if it is one."""
+def _of_frame(frame: Any, what: str, by_name: Sequence[str] | None) -> list[Column]:
+    if by_name is not None:
+        frame = frame.iloc[:, [position(frame, name) for name in by_name]]
+    names = [str(name) for name in frame.columns]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{what} has more than one column named {repeated[0]!r}")
+    series = (frame.iloc[:, i] for i in range(len(names)))
+    return [Column(what, name, str(one.dtype), one.to_numpy()) for name, one in zip(names, series, strict=True)]
+
+
+def _of_array(values: Any, what: str) -> list[Column]:
     if hasattr(values, "toarray"):
         raise InputError(f"{what} is a sparse matrix: pass {what}.toarray()")
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{what} is a masked array with masked values: fill or drop them first")
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{what} is not a table: its rows differ in length") from error
-
-
-def _numbers(values: np.ndarray, name: str, what: str) -> np.ndarray:
-    if values.dtype.kind == "c":
-        raise InputError(f"column {name!r} of {what} holds complex numbers")
-    if values.dtype.kind in "mM":
-        raise InputError(f"column {name!r} of {what} holds dates or durations: turn them into numbers first")
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        row, culprit = next((i, v) for i, v in enumerate(values) if not _is_number(v))
-        if type(culprit).__name__ in ("NAType", "NoneType", "NaTType"):
-            raise InputError(f"column {name!r} of {what} has a missing value (NaN) in row {row}") from None
-        raise InputError(
-            f"column {name!r} of {what} holds {culprit!r}, which is not a number: encode it first"
-        ) from None
+    if array.ndim == 1 and what == "y":
+        array = array[:, None]
+    if array.ndim != 2:
+        raise InputError(f"{what} must have two dimensions (rows, columns), but it has {array.ndim}")
+    names = [f"{what.lower()}{i}" for i in range(array.shape[1])]
+    if what == "y" and len(names) == 1:
+        names = ["y" if getattr(values, "name", None) is None else str(values.name)]  # a Series may have a name
+    return [Column(what, name, str(array.dtype), one) for name, one in zip(names, array.T, strict=True)]
 
 
 def _is_number(value: Any) -> bool:
@@ -158,30 +184,8 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _require_finite(matrix: np.ndarray, names: list[str], what: str) -> None:
-    bad = np.argwhere(~np.isfinite(matrix))
-    if len(bad):
-        row, place = bad[0]
-        value = "a missing value (NaN)" if np.isnan(matrix[row, place]) else "an infinite value"
-        more = f" ({len(bad)} such values in all)" if len(bad) > 1 else ""
-        raise InputError(f"column {names[place]!r} of {what} has {value} in row {row}{more}")
-
-
-def check_columns(expected: Sequence[str], num_columns: int) -> None:
-    """Refuse a table whose number of columns differs from that of the training inputs."""
-    if num_columns != len(expected):
-        raise InputError(
-            f"X has {num_columns} columns, but the model was fitted on {len(expected)}: {', '.join(expected)}"
-        )
-
-
-def align_columns(table: Any, expected: Sequence[str]) -> Any:
-    """The expected columns of a DataFrame in the order of the fit; others are ignored."""
-    return table.iloc[:, [column(table, name) for name in expected]]
-
-
 def check_writable_kind(path: Path) -> None:
-    """Refuse a file ending that ``write_table`` does not know."""
+    """Raise an error for a file ending that ``write_table`` does not know."""
     if not path.name.lower().endswith((*CSV, *PARQUET)):
         raise InputError(f"{path} is not a kind of table deepwell writes: use .csv, .csv.gz or .parquet")
 

@@ -7,7 +7,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from deepwell.data.response import as_classes
+from deepwell.data.response import read_response
 from deepwell.data.tables import is_frame, to_matrix
 from deepwell.doors.estimator import DeepGPEstimator
 from deepwell.errors import InputError
@@ -31,10 +31,10 @@ class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
             to_matrix(X, "X")  # its error names the column, scikit-learn's does not
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         labels = column_or_1d(labels, warn=True)
-        targets = as_classes(labels)
+        response = read_response(labels, "classes")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
-        self._fit(inputs, np.asarray(targets.classes)[targets.values[:, 0].astype(int)], likelihood, targets.classes)
+        self._fit(inputs, response.original, likelihood, response.classes)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from deepwell.predict.calibration import Calibration, Reliability, calibration
+from deepwell.predict.calibration import Calibration, Reliability
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.depth_comparison import DepthComparison
 from deepwell.predict.mixture import Mixture
 from deepwell.predict.relevance import Relevance
-from deepwell.predict.slices import Slice
+from deepwell.predict.slices import InputSlice
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
 PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -38,7 +38,7 @@ def predicted_against_observed(axes: Any, prediction: Any, y: np.ndarray, name: 
 
 def coverage(axes: Any, prediction: Any, y: np.ndarray) -> None:
     """Share of y inside central intervals against their level; on the diagonal if calibrated."""
-    coverage_curve(axes, calibration(prediction, y))
+    coverage_curve(axes, prediction.calibration(y))
 
 
 def coverage_curve(axes: Any, judged: Calibration) -> None:
@@ -101,7 +101,7 @@ def curve(axes: Any, x: np.ndarray, prediction: Mixture, draws: int = 0) -> None
     _bands(axes, x, prediction, ...)
 
 
-def slice_bands(axes: Any, along: Slice, target: int = 0) -> None:
+def slice_bands(axes: Any, along: InputSlice, target: int = 0) -> None:
     """A slice: mean, 50 % and 95 % bands of one target; or the probabilities of the first six classes."""
     if isinstance(along.prediction, ClassProbabilities):
         for i, label in enumerate(along.prediction.classes[: len(PALETTE)]):

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from deepwell.data.response import read_response
 from deepwell.data.tables import take_rows
 from deepwell.errors import InputError
 from deepwell.fits.events import Callback, announcing, checked_callbacks
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.interrupt import Interrupted, watching
-from deepwell.fits.likelihood import read_targets
 from deepwell.fits.memory import explaining_memory
 from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_of, prepare
 from deepwell.fits.presets import make_settings
@@ -23,6 +23,7 @@ from deepwell.fits.progress import showing
 from deepwell.fits.settings import Settings
 from deepwell.fits.start import OwnModel, fitted_start, with_shape_of
 from deepwell.inference.driver import Hooks, Position, Result, Stopped, has_snapshots, run_one, snapshot
+from deepwell.model.likelihoods.registry import response_kind
 from deepwell.store.checkpoint import checkpointing
 
 WORTH_A_WARNING = 0.01
@@ -129,12 +130,12 @@ def _calibration_rows(y: Any, chosen: Settings, classes: Sequence[Any] | None, s
     """Which rows calibrate, drawn at random."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
         raise InputError(f"calibration={share!r} must be a share of the rows, between 0 and 1")
-    targets = read_targets(y, chosen, classes)
-    if targets.classes is not None:
+    response = read_response(y, response_kind(chosen.likelihood), classes)
+    if response.kind == "classes":
         raise InputError(
-            f"calibration needs a numeric target, because it is for intervals; {targets.names[0]!r} is a class"
+            f"calibration needs a numeric target, because it is for intervals; {response.names[0]!r} is a class"
         )
-    num_rows = len(targets.values)
+    num_rows = len(response.values)
     count = round(share * num_rows)
     if not 0 < count < num_rows:
         raise InputError(f"calibration={share!r} of {num_rows} rows leaves no row to fit, or none to calibrate with")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from deepwell.data.response import as_classes
+from deepwell.data.response import read_response
 from deepwell.data.scaling import Scaling
-from deepwell.data.tables import align_columns, check_columns, is_frame, require_same_rows, to_matrix
+from deepwell.data.tables import require_same_rows, to_matrix
 from deepwell.errors import InputError
 from deepwell.fits.presets import make_settings
 from deepwell.fits.settings import Settings
@@ -18,15 +18,14 @@ from deepwell.inference.posterior import Posterior
 from deepwell.inference.registry import method_named
 from deepwell.model.likelihoods import Marginal
 from deepwell.predict.blocks import functions, log_densities, marginals
-from deepwell.predict.calibration import Calibration, Reliability, calibration, reliability
+from deepwell.predict.calibration import Calibration, Reliability
 from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity
-from deepwell.predict.count_mixture import CountMixture
 from deepwell.predict.diagnostics import Diagnosis, diagnose
-from deepwell.predict.mixture import Mixture
-from deepwell.predict.prediction import Prediction, prediction
+from deepwell.predict.distribution import NumberPrediction
+from deepwell.predict.prediction import Prediction, average_over_samples
 from deepwell.predict.relevance import Relevance, hidden_layers, relevance
-from deepwell.predict.slices import Slice, rows_along
+from deepwell.predict.slices import InputSlice, rows_along
 from deepwell.store.model_file import read_model, rejecting_damage, write_model
 
 FARTHEST = 1e15
@@ -80,10 +79,10 @@ class FittedModel:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of ``classes``, (rows, classes)."""
         if self.classes is None:
-            raise InputError(f"probabilities of classes are not to be had: {self.target_names[0]!r} is a number")
-        found = self.predict_dist(X)
-        assert isinstance(found, ClassProbabilities)
-        return found.probabilities
+            raise InputError(f"`predict_proba` needs a classification target; {self.target_names[0]!r} is numeric")
+        prediction = self.predict_dist(X)
+        assert isinstance(prediction, ClassProbabilities)
+        return prediction.probabilities
 
     def predict_dist(self, X: Any) -> Prediction:
         """The full predictive distribution of every row: a ``Mixture``, a ``CountMixture`` or ``ClassProbabilities``.
@@ -104,39 +103,34 @@ class FittedModel:
         ``conformal`` stretches or shrinks the model's own intervals by what ``calibrated`` or ``fit(calibration=...)``
         saw on rows kept out of the fit: coverage is then guaranteed on rows like those, whatever the model.
         """
-        found = self._of_numbers(self.predict_dist(X), "intervals")
+        prediction = self._numeric(X, "`predict_interval`")
         if not conformal:
-            return found.interval(level)
+            return prediction.interval(level)
         if self.conformity is None:
             raise InputError("conformal intervals need calibration rows: fit(..., calibration=0.2) or model.calibrated")
-        return conformal_interval(found, self.conformity, level)
+        return conformal_interval(prediction, self.conformity, level)
 
     def calibrated(self, X: Any, y: Any) -> "FittedModel":
         """The same model, calibrated for conformal intervals on rows that the fit has not seen."""
-        found = self._of_numbers(self.predict_dist(X), "conformal intervals")
-        values, _ = to_matrix(y, "y")
-        return dataclasses.replace(self, conformity=conformity(found, values[:, 0] if self.single_target else values))
+        prediction = self._numeric(X, "`calibrated`")
+        return dataclasses.replace(self, conformity=conformity(prediction, self._observed(y)))
 
     def calibration(self, X: Any, y: Any) -> Calibration | Reliability:
         """Can the error bars be trusted? On rows that the fit has not seen. See ``Calibration``, ``Reliability``."""
-        found = self.predict_dist(X)
-        if isinstance(found, ClassProbabilities):
-            return reliability(found, np.ravel(np.asarray(y)))
-        values, _ = to_matrix(y, "y")
-        return calibration(found, values[:, 0] if self.single_target else values)
+        return self.predict_dist(X).calibration(self._observed(y))
 
     def relevance(self, X: Any) -> Relevance:
         """How much each input matters at the rows of X. See ``Relevance``."""
         return relevance(self.posterior, self._standardised(X))
 
-    def slice_along(self, X: Any, name: str | int) -> Slice:
-        """The prediction along one input, by name or number, the others at their medians over X. See ``Slice``."""
+    def slice_along(self, X: Any, name: str | int) -> InputSlice:
+        """The prediction along one input, by name or number, the others at their medians over X. See ``InputSlice``."""
         known = name in self.feature_names if isinstance(name, str) else 0 <= name < len(self.feature_names)
         if not known:
             raise InputError(f"there is no input {name!r}: choose from {', '.join(self.feature_names)}")
         column = self.feature_names.index(name) if isinstance(name, str) else name
         rows = rows_along(self.input_matrix(X), column)
-        return Slice(rows[:, column], self.predict_dist(rows), self.feature_names[column], self.target_names)
+        return InputSlice(rows[:, column], self.predict_dist(rows), self.feature_names[column], self.target_names)
 
     def hidden_layers(self, X: Any) -> list[np.ndarray]:
         """Mean outputs of each hidden layer under every posterior sample, (samples, rows, width) each."""
@@ -148,24 +142,29 @@ class FittedModel:
 
     def log_likelihoods(self, X: Any, y: Any) -> np.ndarray:
         """log p(y | x) under every posterior sample, (samples, rows), in the units of y."""
-        if self.classes is not None:
-            values = as_classes(y, self.classes).values
-        else:
-            values, _ = to_matrix(y, "y")
+        values = read_response(y, "numbers" if self.classes is None else "classes", self.classes).values
         inputs = self._standardised(X)
         require_same_rows(inputs, values)
-        found = log_densities(self.posterior, inputs, self.y_scaling.standardise(values))
-        return found - np.sum(np.log(self.y_scaling.scale))
+        standardised = log_densities(self.posterior, inputs, self.y_scaling.standardise(values))
+        return standardised - np.sum(np.log(self.y_scaling.scale))
 
     def sampled_theta(self) -> dict[str, np.ndarray]:
         """Hyperparameters by name, one value a posterior sample; empty if all samples share theta."""
         return {name: np.asarray(values) for name, values in self.posterior.sampled_parameters().items()}
 
     def to_arviz(self, X: Any, y: Any = None) -> Any:
-        """Function values at X, sampled hyperparameters, log-likelihood of y: for ArviZ. See ``interfaces.arviz``."""
+        """Function values at X, sampled hyperparameters and, with y, log-likelihoods in the form of ArviZ."""
         from deepwell.predict.arviz import to_arviz
 
-        return to_arviz(self, X, y)
+        traces = {name: self._by_chain(trace) for name, trace in self.sampled_theta().items()}
+        log_likelihoods = None if y is None else self._by_chain(self.log_likelihoods(X, y))
+        return to_arviz(self._by_chain(self.function_values(X)), traces, log_likelihoods)
+
+    def leave_one_out(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """log p(y_i | the other rows) of every row of the fit, and the Pareto shape k of its estimate. Needs ArviZ."""
+        from deepwell.predict.arviz import leave_one_out
+
+        return leave_one_out(self._by_chain(self.log_likelihoods(X, y)))
 
     def save(self, path: str | Path) -> None:
         """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle.
@@ -202,21 +201,34 @@ class FittedModel:
             found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
         return "; ".join(found)
 
-    def _of_numbers(self, found: Prediction, what: str) -> Mixture | CountMixture:
-        if isinstance(found, ClassProbabilities):
-            raise InputError(f"{what} are of numbers, and {self.target_names[0]!r} is a class")
-        return found
+    def _numeric(self, X: Any, what: str) -> NumberPrediction:
+        prediction = self.predict_dist(X)
+        if not isinstance(prediction, NumberPrediction):
+            raise InputError(f"{what} needs a numeric target; {self.target_names[0]!r} is a class")
+        return prediction
+
+    def _observed(self, y: Any) -> np.ndarray:
+        """y as predictions are compared with it; labels may be new ones."""
+        if self.classes is not None:
+            return np.ravel(np.asarray(y))
+        values = to_matrix(y, "y").values
+        return values[:, 0] if self.single_target else values
+
+    def _by_chain(self, values: np.ndarray) -> np.ndarray:
+        """(samples, ...) -> (chains, draws, ...)."""
+        return values.reshape(*self.posterior.draws, *values.shape[1:])
 
     def _prediction(self, blocks: Iterable[Marginal]) -> Prediction:
-        return prediction(blocks, self.y_scaling, self.single_target, self.classes)
+        return average_over_samples(blocks, self.y_scaling, self.single_target, self.classes)
 
     def input_matrix(self, X: Any) -> np.ndarray:
         """X as numbers, its columns in the order of the fit."""
-        if self.named and is_frame(X):
-            X = align_columns(X, self.feature_names)
-        matrix, _ = to_matrix(X, "X")
-        check_columns(self.feature_names, matrix.shape[1])
-        return matrix
+        values, expected = to_matrix(X, "X", self.feature_names if self.named else None).values, self.feature_names
+        if values.shape[1] != len(expected):
+            raise InputError(
+                f"X has {values.shape[1]} columns, but the model was fitted on {len(expected)}: {', '.join(expected)}"
+            )
+        return values
 
     def _standardised(self, X: Any) -> np.ndarray:
         return np.clip(self.x_scaling.standardise(self.input_matrix(X)), -FARTHEST, FARTHEST)

@@ -12,16 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from deepwell.data.response import shared_classes
 from deepwell.fits.events import announcing
 from deepwell.fits.fit import WORTH_A_WARNING, fit
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.interrupt import Interrupted, watching
-from deepwell.fits.likelihood import union_of_classes
 from deepwell.fits.memory import explaining_memory
 from deepwell.fits.prepare import Prepared, checked_seed, fitted_model, identity_of, prepare
 from deepwell.fits.presets import make_settings
 from deepwell.fits.progress import showing
 from deepwell.inference.driver import Stopped, run_group
+from deepwell.model.likelihoods.registry import response_kind
 from deepwell.store.checkpoint import checkpointing
 
 
@@ -45,7 +46,7 @@ def fit_group(
     chosen = make_settings(preset, **settings)
     started = time.perf_counter()
     if classes is None:
-        classes = union_of_classes([y for _, y in tables], chosen)
+        classes = shared_classes([y for _, y in tables], response_kind(chosen.likelihood))
     pairs = list(zip(tables, seeds, strict=True))
     several = pairs if len(pairs) > 1 else []  # one alone is made ready by ``fit``
     members = [prepare(*table, chosen, checked_seed(seed), None, classes) for table, seed in several]

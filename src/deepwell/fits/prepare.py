@@ -1,4 +1,4 @@
-"""A table made ready for inference, and a fitted model made of what inference found."""
+"""From a table to what inference sees, and from the result of inference to a fitted model."""
 
 import dataclasses
 import hashlib
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from deepwell.data.response import Targets
+from deepwell.data.response import Response, read_response
 from deepwell.data.rows import Rows, to_rows
 from deepwell.data.scaling import Scaling, input_scaling
-from deepwell.data.tables import column_types, is_frame, require_same_rows, to_matrix
+from deepwell.data.tables import require_same_rows, to_matrix
 from deepwell.errors import InputError
 from deepwell.fits.fitted import FittedModel
-from deepwell.fits.likelihood import make_likelihood, read_targets, target_scaling, with_likelihood
 from deepwell.fits.settings import Settings
 from deepwell.fits.start import OwnModel, make_problem, own_model
 from deepwell.inference.driver import Result, Run
+from deepwell.model.likelihoods.registry import CLASSES, default_likelihood, initial_likelihood, response_kind
 from deepwell.store.checkpoint import column_digests
 from deepwell.store.modules import fingerprint
 
@@ -26,15 +26,16 @@ STREAM = 0xDEE9
 
 
 class Prepared(NamedTuple):
-    """A table made ready: what the fitted model remembers of it, and what inference sees."""
+    """A table ready for inference."""
 
     known: dict[str, Any]
+    """Fields of the fitted model that do not depend on inference."""
     key: jax.Array
     problem: Any
     rows: Rows
     settings: Settings
-    """Those chosen, with the likelihood named."""
-    targets: Targets
+    """As chosen, with a likelihood."""
+    response: Response
 
     @property
     def run(self) -> Run:
@@ -58,38 +59,47 @@ def prepare(
     classes: Sequence[Any] | None = None,
     model: OwnModel | None = None,
 ) -> Prepared:
-    """Check and scale the table, choose where inference starts; ``init`` brings its own units and start."""
-    inputs, feature_names = to_matrix(X, "X")
-    targets = read_targets(y, chosen, classes)
-    require_same_rows(inputs, targets.values)
-    chosen = with_likelihood(chosen, targets)
+    """Check and scale the table, and choose where inference starts; ``init`` brings its own units and start."""
+    inputs = to_matrix(X, "X")
+    response = read_response(y, response_kind(chosen.likelihood), classes)
+    require_same_rows(inputs.values, response.values)
+    chosen = with_likelihood(chosen, response)
     rng = np.random.default_rng([STREAM, seed])
     if init is None:
-        scalings = input_scaling(inputs, chosen.input_scaling), target_scaling(targets, chosen)
+        x_scaling, y_scaling = input_scaling(inputs.values, chosen.input_scaling), response.scaling()
     else:
-        scalings = init.x_scaling, init.y_scaling
+        x_scaling, y_scaling = init.x_scaling, init.y_scaling
     known = {
-        "x_scaling": scalings[0],
-        "y_scaling": scalings[1],
-        "feature_names": tuple(feature_names),
-        "feature_types": column_types(X),
-        "named": is_frame(X),
-        "target_names": tuple(targets.names),
-        "classes": targets.classes,
+        "x_scaling": x_scaling,
+        "y_scaling": y_scaling,
+        "feature_names": inputs.names,
+        "feature_types": inputs.types,
+        "named": inputs.named,
+        "target_names": response.names,
+        "classes": response.classes,
         "single_target": np.ndim(y) == 1,
         "seed": seed,
-        "num_rows": len(inputs),
+        "num_rows": len(inputs.values),
     }
     if init is not None:
         _check_same_columns(known, init)
-    standard_X, standard_y = (s.standardise(v) for s, v in zip(scalings, (inputs, targets.values), strict=True))
+    standard_X, standard_y = x_scaling.standardise(inputs.values), y_scaling.standardise(response.values)
     num_targets = standard_y.shape[1]
-    likelihood = make_likelihood(chosen, targets)
+    assert chosen.likelihood is not None
+    likelihood = initial_likelihood(chosen.likelihood, response, chosen.noise_variance)
     own = None if model is None else own_model(model, standard_X, num_targets)
     problem = make_problem(rng, standard_X, num_targets, chosen, likelihood, init, own)
     key = jax.random.key(int(rng.integers(2**32)))
-    rows = to_rows(rng, standard_X, standard_y, chosen.config(len(inputs)).batch_size)
-    return Prepared(known, key, problem, rows, chosen, targets)
+    rows = to_rows(rng, standard_X, standard_y, chosen.config(len(inputs.values)).batch_size)
+    return Prepared(known, key, problem, rows, chosen, response)
+
+
+def with_likelihood(settings: Settings, response: Response) -> Settings:
+    """Settings with a likelihood: their own, or else the default for the response."""
+    if settings.likelihood is not None and settings.likelihood != CLASSES:
+        return settings
+    default = default_likelihood(response, settings.traits.needs_smooth_likelihood)
+    return dataclasses.replace(settings, likelihood=default)
 
 
 def _check_same_columns(known: dict[str, Any], init: FittedModel) -> None:
@@ -103,15 +113,14 @@ def identity_of(X: Any, prepared: Prepared) -> dict[str, Any]:
     """Everything that decides the bits of the result."""
     from deepwell import __version__
 
-    inputs, feature_names = to_matrix(X, "X")
-    targets = prepared.targets
+    inputs, response = to_matrix(X, "X"), prepared.response
     start = hashlib.sha256()
     for leaf in jax.tree.leaves(prepared.problem):
         start.update(np.asarray(leaf).tobytes())
     return {
-        "rows": len(inputs),
-        "columns": column_digests([*feature_names, *targets.names], np.hstack([inputs, targets.values])),
-        "classes": [str(label) for label in targets.classes or ()],
+        "rows": len(inputs.values),
+        "columns": column_digests([*inputs.names, *response.names], np.hstack([inputs.values, response.values])),
+        "classes": [str(label) for label in response.classes or ()],
         "settings": {f.name: fingerprint(getattr(prepared.settings, f.name)) for f in dataclasses.fields(Settings)},
         "seed": prepared.known["seed"],
         "start": start.hexdigest()[:16],
@@ -123,7 +132,7 @@ def identity_of(X: Any, prepared: Prepared) -> dict[str, Any]:
 
 
 def fitted_model(prepared: Prepared, result: Result, preset: str, seconds: float, sharing: int = 1) -> FittedModel:
-    """What a run came to; its seconds are shared out among the members of a group."""
+    """The model of a run; its seconds are divided among the members of a group."""
     return FittedModel(
         posterior=result.posterior,
         settings=prepared.settings,
@@ -139,7 +148,7 @@ def fitted_model(prepared: Prepared, result: Result, preset: str, seconds: float
 
 
 def checked_seed(seed: Any) -> int:
-    """A seed that numpy and JAX both take."""
+    """A seed that both numpy and JAX accept."""
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= seed < 2**32:
         raise InputError(f"seed={seed!r} must be an integer from 0 to {2**32 - 1}")
     return int(seed)

@@ -1,7 +1,6 @@
 """Settings of a fit: one table to read. Each field has its default, its check and its meaning."""
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +24,11 @@ from deepwell.inference.registry import method_named, method_names
 from deepwell.model.deep_gp import OBJECTIVES
 from deepwell.model.initial import Architecture
 from deepwell.model.kernels import Kernel, check_kernel
-from deepwell.model.likelihoods import Likelihood
+from deepwell.model.likelihoods import Likelihood, registry
+from deepwell.model.likelihoods.registry import is_smooth, names_for, response_kind
 from deepwell.model.priors import Priors
 
-NUMBERS, COUNTS = ("gaussian", "student-t", "heteroscedastic"), ("poisson",)
-CLASSES = ("robust-max", "softmax", "bernoulli", "bernoulli-logit")
-LIKELIHOODS = (*NUMBERS, *COUNTS, *CLASSES, "classes")
+NUMBERS, COUNTS, CLASSES = names_for("numbers"), names_for("counts"), names_for("classes")
 WIDEST_BY_DEFAULT = 30
 INDUCING_SCALE = 0.4
 """Scale of the prior of inducing inputs around their start, up to 1,000 rows; it grows with the rows beyond."""
@@ -53,7 +51,7 @@ def _kernel(name: str, value: Any) -> None:
 
 def _likelihood(name: str, value: Any) -> None:
     if not isinstance(value, Likelihood):
-        one_of(lambda: LIKELIHOODS)(name, value)
+        one_of(lambda: (*registry.LIKELIHOODS, registry.CLASSES))(name, value)
 
 
 def _inference(name: str, value: Any) -> None:
@@ -179,7 +177,7 @@ class Settings:
             value = getattr(self, field.name)
             if value is not None or field.default is not None:
                 field.metadata["check"](field.name, value)
-        if self.traits.needs_smooth_likelihood and not self._likelihood_trait("smooth"):
+        if self.traits.needs_smooth_likelihood and not is_smooth(self.likelihood):
             raise InputError(
                 f"likelihood={self.likelihood!r} has no gradient for {self.inference} to follow: use softmax"
             )
@@ -211,7 +209,7 @@ class Settings:
     def config(self, num_rows: int) -> Config:
         """What shapes the compiled programs."""
         traits = self.traits
-        usual = "expected" if self._likelihood_trait("is_class") else traits.objective
+        usual = "expected" if response_kind(self.likelihood) == "classes" else traits.objective
         priors = self.priors or traits.samples_theta
         batch_size = self.batch_size if traits.takes_minibatches and self.batch_size < num_rows else None
         values = {name: traits.imposed.get(name, getattr(self, name)) for name in Config._fields if hasattr(self, name)}
@@ -223,7 +221,7 @@ class Settings:
                 self.control_variates
                 and batch_size is not None
                 and traits.shares_theta
-                and self._likelihood_trait("smooth")
+                and is_smooth(self.likelihood)
                 and not self.subtract_gradient_noise
             ),
             "priors": Priors(inducing_scale=INDUCING_SCALE * max(1.0, num_rows / 1_000)) if priors else None,
@@ -247,15 +245,6 @@ class Settings:
             return per_layer("num_variance_inducing", self.num_variance_inducing, self.depth)
         counts = per_layer("num_inducing", self.num_inducing, self.depth)
         return tuple(max(1, count // DECOUPLED_RATIO) for count in counts)
-
-    def _likelihood_trait(self, trait: str) -> bool:
-        by_name: dict[str, Callable[[Any], bool]] = {
-            "smooth": lambda name: name != "robust-max",
-            "is_class": lambda name: name in CLASSES,
-        }
-        if isinstance(self.likelihood, Likelihood):
-            return bool(getattr(self.likelihood, trait))
-        return by_name[trait](self.likelihood)
 
 
 def per_layer(name: str, value: Any, count: int) -> tuple[Any, ...]:

@@ -1,1 +1,1 @@
-"""What we can say: posteriors, predictive distributions, scores."""
+"""Answers from posterior samples: predictive distributions, their scores, diagnostics."""

@@ -1,12 +1,15 @@
-"""What each posterior sample says of each row, computed in blocks of rows."""
+"""The posterior samples' answers at rows of X, computed in blocks of rows.
 
-from collections.abc import Iterator
+All blocks have one shape, the last one padded, so that the result of a row does not depend on other rows.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
 
 from deepwell.inference.posterior import Functions, Posterior
 from deepwell.model.likelihoods import Marginal
@@ -15,57 +18,44 @@ from deepwell.numerics.jit import quick_jit
 ROWS_PER_BLOCK = 512
 
 
-@quick_jit
-def _prepare(posterior: Posterior) -> PyTree:
-    return posterior.prepare()
-
-
-@quick_jit
-def _functions(posterior: Posterior, prepared: PyTree, X: Float[Array, "n d"]) -> Functions:
-    return posterior.functions(prepared, X)
-
-
-@quick_jit
-def _marginals(posterior: Posterior, functions: Functions) -> Marginal:
-    return posterior.marginals(functions)
-
-
 def functions(posterior: Posterior, X: np.ndarray) -> Iterator[Functions]:
-    """Means and variances of the latent functions, block of rows by block, for standardised X."""
-    for values, count in _blocks(posterior, X):
-        yield _first_rows(values, count)
+    """Means and variances of the latent functions, for standardised X."""
+    for block, rows in _blocks(posterior, X):
+        yield _unpadded(block, rows)
 
 
-@quick_jit
-def _log_densities(posterior: Posterior, functions: Functions, y: Float[Array, "n p"]) -> Float[Array, "s n"]:
-    return posterior.log_densities(functions, y)
+def marginals(posterior: Posterior, X: np.ndarray) -> Iterator[Marginal]:
+    """p(y | x) under every sample, for standardised X."""
+    for block, rows in _blocks(posterior, X):
+        yield _unpadded(_compiled(type(posterior).marginals, posterior, block), rows)
 
 
 def log_densities(posterior: Posterior, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """log p(y | x) under every sample, (samples, rows), for standardised X and y."""
-    starts = range(0, len(X), ROWS_PER_BLOCK)
-    parts = []
-    for start, (values, count) in zip(starts, _blocks(posterior, X), strict=True):
-        padded = np.pad(y[start : start + ROWS_PER_BLOCK], ((0, ROWS_PER_BLOCK - count), (0, 0)))
-        parts.append(_first_rows(_log_densities(posterior, values, jnp.asarray(padded, float)), count))
+    parts = [
+        _unpadded(_compiled(type(posterior).log_densities, posterior, block, _padded(y[rows])), rows)
+        for block, rows in _blocks(posterior, X)
+    ]
     return np.concatenate(parts, axis=1)
 
 
-def marginals(posterior: Posterior, X: np.ndarray) -> Iterator[Marginal]:
-    """p(y | x) under every sample, block of rows by block, for standardised X."""
-    for values, count in _blocks(posterior, X):
-        yield _first_rows(_marginals(posterior, values), count)
+@partial(quick_jit, static_argnums=(0,))
+def _compiled(method: Callable, *arguments: Any) -> Any:
+    return method(*arguments)
 
 
-def _blocks(posterior: Posterior, X: np.ndarray) -> Iterator[tuple[Functions, int]]:
-    """Every block has the same shape, the last one padded, so that no row's result depends on the others."""
-    prepared = _prepare(posterior)
+def _blocks(posterior: Posterior, X: np.ndarray) -> Iterator[tuple[Functions, slice]]:
+    """The latent functions at each block of rows, padded, and which rows those are."""
+    prepared = _compiled(type(posterior).prepare, posterior)
     for start in range(0, len(X), ROWS_PER_BLOCK):
-        block = X[start : start + ROWS_PER_BLOCK]
-        padded = np.pad(block, ((0, ROWS_PER_BLOCK - len(block)), (0, 0)))
-        yield _functions(posterior, prepared, jnp.asarray(padded, float)), len(block)
+        rows = slice(start, min(start + ROWS_PER_BLOCK, len(X)))
+        yield _compiled(type(posterior).functions, posterior, prepared, _padded(X[rows])), rows
 
 
-def _first_rows(values: Any, count: int) -> Any:
-    """Without the padding: rows are axis 1."""
-    return jax.tree.map(lambda x: np.asarray(x)[:, :count], values)
+def _padded(values: np.ndarray) -> jax.Array:
+    return jnp.asarray(np.pad(values, ((0, ROWS_PER_BLOCK - len(values)), (0, 0))), float)
+
+
+def _unpadded(values: Any, rows: slice) -> Any:
+    """Rows are axis 1; a parameter that all rows share has length 1 there."""
+    return jax.tree.map(lambda x: np.asarray(x)[:, : rows.stop - rows.start], values)

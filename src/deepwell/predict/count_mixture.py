@@ -1,16 +1,19 @@
-"""A predictive distribution of counts: negative binomials, some a posterior sample, mixed."""
+"""A predictive distribution of counts: a mixture of negative binomials, several for each posterior sample."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import special
 
-from deepwell.predict.number_prediction import NumberPrediction
+from deepwell.data.scaling import Scaling
+from deepwell.model.likelihoods import Marginal
+from deepwell.predict.distribution import NumberPrediction, join_blocks, normalised
 
 BISECTIONS = 80
 COMPONENTS_AT_ONCE = 400_000
 NEARLY_POISSON = 1e-4
-"""Below this product of dispersion and rate a negative binomial is as good as Poisson, and Poisson is cheaper."""
+"""Below this product of dispersion and rate a negative binomial is computed as a Poisson, which is cheaper."""
 DRAWS = 2_000
 
 
@@ -22,6 +25,8 @@ class CountMixture(NumberPrediction):
     targets); node_weights: (nodes,).
     """
 
+    step: ClassVar[float] = 1.0
+
     def __init__(
         self, rates: np.ndarray, dispersion: np.ndarray, node_weights: np.ndarray, single_target: bool
     ) -> None:
@@ -30,6 +35,15 @@ class CountMixture(NumberPrediction):
         self.node_weights = node_weights
         self.single_target = single_target
 
+    @classmethod
+    def from_samples(
+        cls, blocks: Iterable[Marginal], scaling: Scaling, single_target: bool, classes: Sequence[Any] | None
+    ) -> Self:
+        """Counts are not scaled."""
+        joined = join_blocks(blocks)
+        weights = normalised(joined.log_weights)[0, 0, 0]
+        return cls(np.asarray(joined.rates), np.asarray(joined.dispersion), weights, single_target)
+
     def __repr__(self) -> str:
         samples, rows, targets, _ = self.rates.shape
         return f"CountMixture of {samples} samples for {rows} rows and {targets} target(s)"
@@ -37,21 +51,21 @@ class CountMixture(NumberPrediction):
     @property
     def mean(self) -> np.ndarray:
         """Mean of y."""
-        return self._shaped(self._over_rows(lambda r, d, w: np.sum(w * r, -1)))
+        return self._shaped(self._by_blocks(lambda r, d, w: np.sum(w * r, -1)))
 
     @property
     def var(self) -> np.ndarray:
-        """Variance of y: that of the rate, and the mean, which is the variance of a Poisson count."""
+        """Variance of y: that of the rate plus the mean, which is the variance of a Poisson count."""
         return self.rate_var + self.mean
 
     @property
     def rate_var(self) -> np.ndarray:
-        """What the model does not know: the variance of the rate."""
+        """Variance of the rate. More data reduce it."""
 
         def variance(r: np.ndarray, d: np.ndarray, w: np.ndarray) -> np.ndarray:
             return np.sum(w * (d * r**2 + (r - np.sum(w * r, -1, keepdims=True)) ** 2), -1)
 
-        return self._shaped(self._over_rows(variance))
+        return self._shaped(self._by_blocks(variance))
 
     @property
     def std(self) -> np.ndarray:
@@ -59,7 +73,7 @@ class CountMixture(NumberPrediction):
         return np.sqrt(self.var)
 
     def log_prob(self, y: np.ndarray) -> np.ndarray:
-        """log P(y) of each row, joint over targets; minus infinity for what is no count."""
+        """log P(y) of each row, joint over targets; minus infinity where y is not a count."""
         samples, nodes = len(self.rates), self.rates.shape[-1]
 
         def log_mass(r: np.ndarray, d: np.ndarray, w: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -67,14 +81,14 @@ class CountMixture(NumberPrediction):
             per_sample = special.logsumexp(per_node.reshape(*r.shape[:-1], samples, nodes), axis=-1)
             return special.logsumexp(np.sum(per_sample + np.log(samples), 1), axis=-1) - np.log(samples)
 
-        return self._over_rows(log_mass, self._as_columns(y))
+        return self._by_blocks(log_mass, self._as_columns(y))
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """P(Y <= y), per target."""
-        return self._shaped(self._over_rows(_cdf, self._as_columns(y)))
+        return self._shaped(self._by_blocks(_cdf, self._as_columns(y)))
 
     def _quantile(self, q: float) -> np.ndarray:
-        return self._over_rows(lambda r, d, w: _quantile(r, d, w, q))
+        return self._by_blocks(lambda r, d, w: _quantile(r, d, w, q))
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """``n`` draws of y for all rows; within one draw all rows come from the same posterior sample."""
@@ -84,7 +98,7 @@ class CountMixture(NumberPrediction):
         return draws[..., 0] if self.single_target else draws
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """E|Y - y| - E|Y - Y'| / 2, per target, by 2,000 draws a row, spread evenly over the posterior samples."""
+        """E|Y - y| - E|Y - Y'| / 2, per target, from 2,000 draws a row, spread evenly over the posterior samples."""
         counts = self._as_columns(y)
         rng = np.random.default_rng(0)
         chosen = np.arange(DRAWS) % len(self.rates)
@@ -139,7 +153,7 @@ def _cdf(rates: np.ndarray, dispersion: np.ndarray, weights: np.ndarray, y: np.n
 
 
 def _quantile(rates: np.ndarray, dispersion: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
-    """Bisection on whole numbers, from far beyond the largest component."""
+    """Bisection on whole numbers, from far above the largest component."""
     largest = np.max(rates + 50.0 * np.sqrt(rates + dispersion * rates**2), -1)
     low, high = np.full(largest.shape, -1.0), np.ceil(largest + 50.0)
     for _ in range(BISECTIONS):
@@ -152,7 +166,7 @@ def _quantile(rates: np.ndarray, dispersion: np.ndarray, weights: np.ndarray, q:
 
 
 def _draw(rng: np.random.Generator, rates: np.ndarray, dispersion: np.ndarray, node_weights: np.ndarray) -> np.ndarray:
-    """One draw for every row of one posterior sample: a node, a gamma around its rate, a Poisson."""
+    """One draw for every row of one posterior sample: a node, then a gamma rate around its rate, then a Poisson."""
     node = rng.choice(rates.shape[-1], size=(*rates.shape[:-1], 1), p=node_weights)
     rate = np.take_along_axis(rates, node, -1)[..., 0].astype(np.float64)
     shape = 1.0 / np.maximum(dispersion, 1e-12)

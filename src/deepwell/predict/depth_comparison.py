@@ -1,21 +1,21 @@
-"""Does depth help? Depths compared by the log density they give to rows, and a verdict in words."""
+"""Does depth help? Depths are compared by their log densities of the same rows."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 CLEARLY = 2.0
-"""Standard errors by which a depth must be worse than the best to be called worse."""
+"""A depth counts as worse than the best if it is worse by more than so many standard errors."""
 DOUBTFUL_K, DOUBTFUL_SHARE = 0.7, 0.1
-"""Pareto shape above which a row's leave-one-out density is not to be trusted (Vehtari et al. 2017), and the share of
-such rows that is worth a word."""
+"""Pareto shape above which a row's leave-one-out density is unreliable (Vehtari et al. 2017), and the share of such
+rows above which the verdict says so."""
 
 
 class DepthComparison(NamedTuple):
     """log p(y_i | rows of the fit) of the same rows i at several depths.
 
     With d_i = log p_depth(y_i) - log p_best(y_i) over n rows, ``difference`` is the mean of d_i and ``standard_error``
-    sqrt(var(d_i) / n): rows that are hard at every depth do not blur the comparison.
+    sqrt(var(d_i) / n). Rows that are hard at every depth therefore add no error to the comparison.
     """
 
     depths: tuple[int, ...]
@@ -55,7 +55,7 @@ class DepthComparison(NamedTuple):
         return self.log_densities - self.log_densities[self.depths.index(self.best)]
 
     def rows(self) -> dict[str, dict[str, float]]:
-        """A row of figures a depth."""
+        """One row for each depth."""
         columns = zip(self.depths, self.mean, self.difference, self.standard_error, self.seconds, strict=True)
         names = ("log density", "difference to the best", "standard error", "seconds")
         return {f"depth {depth}": dict(zip(names, map(float, values), strict=True)) for depth, *values in columns}

@@ -1,4 +1,4 @@
-"""Do the chains agree? Judged on function values: inducing outputs are not identifiable across chains."""
+"""Agreement of chains, judged on function values, because inducing outputs are not identifiable across chains."""
 
 from typing import NamedTuple
 
@@ -6,15 +6,15 @@ import numpy as np
 
 AGREE = 1.05
 APART, APART_SHARE = 3.0, 0.1
-"""Two chains are in different modes where their means differ by this many of their standard deviations, at such a share
-of the places looked at."""
+"""Two chains are in different modes if their means differ by more than so many of their standard deviations at more
+than this share of the places."""
 ENOUGH = 100
 """Effective draws that give a mean to a tenth of a standard deviation."""
 
 
-class Effective(NamedTuple):
-    """Effective sizes of the sample in the bulk and the tails, and the Monte Carlo error of the mean in standard
-    deviations; one a place looked at (Vehtari et al. 2021)."""
+class EffectiveSizes(NamedTuple):
+    """At each place: effective sample sizes of the bulk and the tails, and the Monte Carlo error of the mean in
+    posterior standard deviations (Vehtari et al. 2021)."""
 
     bulk: np.ndarray
     tail: np.ndarray
@@ -22,14 +22,14 @@ class Effective(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Split R-hat of the function's values, one a place looked at; chains grouped into modes; a verdict in words."""
+    """Split R-hat of the function values, one for each place (row and output); chains grouped into modes; a verdict."""
 
     r_hat: np.ndarray
     num_chains: int
     num_draws: int
     modes: tuple[tuple[int, ...], ...] = ()
-    effective: Effective | None = None
-    """None where ArviZ is not installed, or the draws are too few."""
+    effective: EffectiveSizes | None = None
+    """None if ArviZ is not installed or the draws are too few."""
 
     @property
     def converged(self) -> bool:
@@ -37,11 +37,11 @@ class Diagnosis(NamedTuple):
 
     def __str__(self) -> str:
         if self.num_draws < 4:
-            return f"{self.num_draws} draws of each chain are too few to tell whether the chains agree: keep 4 or more."
+            return f"{self.num_draws} draws of each chain are too few to compare the chains: keep at least 4."
         share = np.mean(self.r_hat <= AGREE)
         summary = (
             f"{self.num_chains} chain(s) of {self.num_draws} draws: split R-hat is at most {AGREE} at "
-            f"{share:.0%} of the places looked at (median {np.median(self.r_hat):.3f}, worst {np.max(self.r_hat):.3f})"
+            f"{share:.0%} of the function values (median {np.median(self.r_hat):.3f}, worst {np.max(self.r_hat):.3f})"
         )
         return "; ".join([summary, *self._effective_size(), *self._advice()]) + "."
 
@@ -50,22 +50,22 @@ class Diagnosis(NamedTuple):
             return []
         bulk, tail = np.median(self.effective.bulk), np.median(self.effective.tail)
         return [
-            f"the draws are worth {bulk:.0f} independent ones for the mean and {tail:.0f} for the tails (medians), "
-            f"so that means are known to {np.median(self.effective.error):.2f} posterior standard deviations"
+            f"the effective sample size is {bulk:.0f} for the mean and {tail:.0f} for the tails (medians), "
+            f"so means are known to within {np.median(self.effective.error):.2f} posterior standard deviations"
         ]
 
     def _advice(self) -> list[str]:
         if len(self.modes) > 1:
             return [
                 _name_modes(self.modes, self.num_chains),
-                "predictions weigh each mode by its number of chains",
+                "predictions weight each mode by its number of chains",
             ]
         if not self.converged:
             return ["the chains have not mixed: run longer, or use more chains"]
         if self.num_chains == 1:
-            return ["the chain agrees with itself; one chain cannot show that another would agree"]
+            return ["the chain agrees with itself, but one chain cannot show whether another would agree"]
         few = self.effective is not None and np.median(self.effective.bulk) < ENOUGH
-        return ["the chains agree", *(["more samples would sharpen the means"] if few else [])]
+        return ["the chains agree", *(["more samples would make the means more precise"] if few else [])]
 
 
 def _name_modes(modes: tuple[tuple[int, ...], ...], num_chains: int) -> str:
@@ -77,17 +77,17 @@ def _name_modes(modes: tuple[tuple[int, ...], ...], num_chains: int) -> str:
     largest, *others = sorted(modes, key=len, reverse=True)
     if len(largest) > num_chains / 2:
         away = " and ".join(f"{named(m)} {'is' if len(m) == 1 else 'are'} in another mode" for m in others)
-        return f"{len(largest)} of {num_chains} chains agree; {away}; run longer, or trust neither alone"
+        return f"{len(largest)} of {num_chains} chains agree; {away}; run longer, and do not rely on either alone"
     return f"the chains are in {len(modes)} modes: " + "; ".join(named(mode) for mode in modes)
 
 
-def diagnose(values: np.ndarray, effective: Effective | None = None) -> Diagnosis:
+def diagnose(values: np.ndarray, effective: EffectiveSizes | None = None) -> Diagnosis:
     """Diagnose values of shape (chain, draw, place)."""
     return Diagnosis(split_r_hat(values), values.shape[0], values.shape[1], find_modes(values), effective)
 
 
 def find_modes(values: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    """Groups of chains: two are in one mode unless their means are many spreads apart in many places."""
+    """Groups of chains: two are in one mode unless their means are many standard deviations apart in many places."""
     if values.shape[1] < 2:
         return (tuple(range(len(values))),)
     means, stds = np.mean(values, 1), np.std(values, 1, ddof=1)

@@ -1,14 +1,16 @@
-"""A predictive distribution of numbers: normals, some a posterior sample, mixed, in the user's units."""
+"""A predictive distribution of numbers: a mixture of normals, one or several for each posterior sample."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import special
 
 from deepwell.data.scaling import Scaling
+from deepwell.model.likelihoods import Marginal
 from deepwell.predict import normal_mixtures
-from deepwell.predict.number_prediction import NumberPrediction
+from deepwell.predict.distribution import NumberPrediction, join_blocks, normalised
 
 COMPONENTS_AT_ONCE = 400_000
 
@@ -17,14 +19,15 @@ class Mixture(NumberPrediction):
     """p(y | x) = 1/S sum_s sum_k w_sk N(y; mean_s(x), function_variance_s(x) + noise_sk(x)), for each row x.
 
     Gaussian noise is one k; for other noise the k are the nodes of a quadrature. Components are kept in standardised
-    units (float32 is enough there, whatever the unit and offset of y); every answer is in the user's units, shaped
-    like y, in float64. Queries work on blocks of rows, so a million rows need no more memory than the components
-    themselves.
+    units, where float32 is precise enough whatever the unit and offset of y. Every answer is in the user's units,
+    shaped like y, in float64. Queries work on blocks of rows, so they need little memory beyond the components.
 
     means: (samples, rows, targets); function_variances: (samples, rows, 1 or targets);
     noise_variances: (samples or 1, rows or 1, targets, nodes); node_weights: the same, or 1 for any of these;
     (samples or 1, targets) noise variances, and no weights, mean Gaussian noise alike in all rows.
     """
+
+    step: ClassVar[float] = 0.0
 
     def __init__(
         self,
@@ -42,6 +45,15 @@ class Mixture(NumberPrediction):
         self.scaling = scaling
         self.single_target = single_target
 
+    @classmethod
+    def from_samples(
+        cls, blocks: Iterable[Marginal], scaling: Scaling, single_target: bool, classes: Sequence[Any] | None
+    ) -> Self:
+        """Components stay in standardised units."""
+        joined = join_blocks(blocks)
+        weights = normalised(joined.log_weights)
+        return cls(joined.mean, joined.variance, joined.noise, scaling, single_target, weights)
+
     def __repr__(self) -> str:
         samples, rows, targets = self.means.shape
         return f"Mixture of {samples} Gaussians for {rows} rows and {targets} target(s)"
@@ -49,7 +61,7 @@ class Mixture(NumberPrediction):
     @property
     def mean(self) -> np.ndarray:
         """Mean of y."""
-        return self._shaped(self.scaling.restore(self._over_rows(lambda m, v, w: np.sum(w * m, -1))))
+        return self._shaped(self.scaling.restore(self._by_blocks(lambda m, v, w: np.sum(w * m, -1))))
 
     @property
     def var(self) -> np.ndarray:
@@ -59,18 +71,22 @@ class Mixture(NumberPrediction):
     @property
     def std(self) -> np.ndarray:
         """Standard deviation of y."""
-        standard = self._over_rows(lambda m, v, w: np.sqrt(_variance(m, w) + np.sum(w * v, -1)))
-        return self._shaped(standard * self.scaling.scale)
+
+        def deviation(m: np.ndarray, v: np.ndarray, w: np.ndarray) -> np.ndarray:
+            centred = m - np.sum(w * m, -1, keepdims=True)
+            return np.sqrt(np.sum(w * centred**2, -1) + np.sum(w * v, -1))
+
+        return self._shaped(self._by_blocks(deviation) * self.scaling.scale)
 
     @property
     def function_var(self) -> np.ndarray:
-        """What the model does not know: the variance of the noise-free function."""
+        """Variance of the noise-free function. More data reduce it."""
         noise_free = np.zeros((1, self.means.shape[-1]))
         return Mixture(self.means, self.function_variances, noise_free, self.scaling, self.single_target).std ** 2
 
     @property
     def noise_var(self) -> np.ndarray:
-        """What no model could know: the variance of the noise."""
+        """Variance of the noise. More data do not reduce it."""
         noise = np.sum(self.noise_variances.astype(np.float64) * self.node_weights, -1)
         in_units = np.mean(noise, 0) * self.scaling.scale**2
         return self._shaped(np.broadcast_to(in_units, self.means.shape[1:]).copy())
@@ -85,14 +101,14 @@ class Mixture(NumberPrediction):
             return special.logsumexp(np.sum(per_sample + np.log(samples), 1), axis=-1) - np.log(samples)
 
         samples = len(self.means)
-        return self._over_rows(log_density, self._standardised(y)) - np.sum(np.log(self.scaling.scale))
+        return self._by_blocks(log_density, self._standardised(y)) - np.sum(np.log(self.scaling.scale))
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """P(Y <= y), per target."""
-        return self._shaped(self._over_rows(normal_mixtures.cdf, self._standardised(y)))
+        return self._shaped(self._by_blocks(normal_mixtures.cdf, self._standardised(y)))
 
     def _quantile(self, q: float) -> np.ndarray:
-        return self.scaling.restore(self._over_rows(lambda m, v, w: normal_mixtures.quantile(m, v, w, q)))
+        return self.scaling.restore(self._by_blocks(lambda m, v, w: normal_mixtures.quantile(m, v, w, q)))
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """``n`` draws of y for all rows; within one draw all rows come from the same posterior sample."""
@@ -112,7 +128,7 @@ class Mixture(NumberPrediction):
         """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target; to nine digits if the noise is
         Gaussian, otherwise by a sum over 400 points."""
         score = partial(normal_mixtures.crps, coarse=self.noise_variances.shape[-1] > 1)
-        return self._shaped(self._over_rows(score, self._standardised(y)) * self.scaling.scale)
+        return self._shaped(self._by_blocks(score, self._standardised(y)) * self.scaling.scale)
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -137,10 +153,6 @@ class Mixture(NumberPrediction):
 
 
 def _components_last(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """(samples, rows, targets, nodes) -> (rows, targets, samples * nodes): all rows are summed in the same order."""
+    """(samples, rows, targets, nodes) -> (rows, targets, samples * nodes), so that all rows are summed in one order."""
     moved = np.moveaxis(np.broadcast_to(values, shape), 0, 2)
     return np.ascontiguousarray(moved, np.float64).reshape(shape[1], shape[2], -1)
-
-
-def _variance(means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.sum(weights * (means - np.sum(weights * means, -1, keepdims=True)) ** 2, -1)

@@ -1,4 +1,4 @@
-"""Mixtures of normals by numbers: components along the last axis, weights that sum to one along it."""
+"""Mixtures of normals as arrays: components along the last axis, weights that sum to one along it."""
 
 import numpy as np
 from scipy import special
@@ -7,8 +7,8 @@ NEWTON_STEPS = 60
 GRID = 400
 NO_WIDTH = 1e-100
 REACH, STEPS_A_STD, STEPS_AT_ONCE = 6.5, 1.5, 8
-"""Of the integral of F (1 - F): standard deviations beyond the outermost means, and steps in the narrowest
-component's; numbers of steps are multiples of the last, so that few are different."""
+"""For the integral of F (1 - F): its range beyond the outermost means in standard deviations, steps in one standard
+deviation of the narrowest component, and the number of which step counts are multiples, so that few are distinct."""
 
 
 def cdf(means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -22,7 +22,7 @@ def pdf(means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.nda
 
 
 def quantile(means: np.ndarray, variances: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
-    """Newton steps kept inside a bracket: a mixture's quantile lies between the least and greatest of its parts'."""
+    """Newton steps kept inside a bracket: a mixture's quantile lies between the extreme quantiles of its components."""
     components = means + np.sqrt(variances) * special.ndtri(q)
     low, high = np.min(components, -1), np.max(components, -1)
     y = np.sum(weights * components, -1)
@@ -51,22 +51,19 @@ def _absolute_moment(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
 def crps(
     means: np.ndarray, variances: np.ndarray, weights: np.ndarray, y: np.ndarray, coarse: bool = False
 ) -> np.ndarray:
-    """E|Y - y| - E|Y - Y'| / 2: the former in closed form, the latter to nine digits, or on a coarse grid, which very
-    many components of unlike widths ask for."""
+    """E|Y - y| - E|Y - Y'| / 2. The first term has a closed form; the second is exact to nine digits, or computed on a
+    coarse grid, which is quicker for many components of different widths."""
     to_y = np.sum(weights * _absolute_moment(means - y, variances), -1)
     return to_y - 0.5 * (_distance_by_grid if coarse else _distance)(means, variances, weights)
 
 
 def _distance(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """E|Y - Y'| of each mixture: by steps, or by pairs where so many steps were needed that these are less work.
-
-    It is NaN where a mixture's parameters are.
-    """
+    """E|Y - Y'| of each mixture: by steps, or by pairs where that is less work. It is NaN where a parameter is NaN."""
     stds = np.sqrt(variances)
     low, high = np.min(means - REACH * stds, -1), np.max(means + REACH * stds, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.ceil(STEPS_A_STD * (high - low) / np.min(stds, -1) / STEPS_AT_ONCE) * STEPS_AT_ONCE
-    by_steps = steps <= means.shape[-1]  # not where it is infinite or NaN
+    by_steps = steps <= means.shape[-1]  # false where steps is infinite or NaN
     total = np.empty(means.shape[:-1])
     total[~by_steps] = _distance_by_pairs(means[~by_steps], variances[~by_steps], weights[~by_steps])
     for count in np.unique(steps[by_steps]):
@@ -92,7 +89,7 @@ def _distance_by_steps(
 
 
 def _distance_by_pairs(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """E|Y - Y'| in closed form; pairs a fixed distance apart in the list are taken together."""
+    """E|Y - Y'| in closed form; all pairs of components a fixed distance apart in the list are computed at once."""
     count = means.shape[-1]
     total = np.zeros(means.shape[:-1])
     for shift in range(count // 2 + 1):
@@ -104,7 +101,7 @@ def _distance_by_pairs(means: np.ndarray, variances: np.ndarray, weights: np.nda
 
 
 def _distance_by_grid(means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """E|Y - Y'| = 2 int F (1 - F) dz by the trapezoidal rule in t, z = centre + width sinh(t), which reaches far."""
+    """E|Y - Y'| = 2 int F (1 - F) dz by the trapezoidal rule in t, z = centre + width sinh(t), for long tails."""
     centre = quantile(means, variances, weights, 0.5)
     width = 0.5 * (quantile(means, variances, weights, 0.75) - quantile(means, variances, weights, 0.25))
     reach = np.max(np.abs(means - centre[..., None]) + 8.0 * np.sqrt(variances), -1)

@@ -1,4 +1,4 @@
-"""Predictions along one input, the others held still."""
+"""Predictions along one input, the others fixed."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ import numpy as np
 from deepwell.predict.prediction import Prediction
 
 PLACES = 100
-OUTER = 0.01
-"""Share of the rows at either end that a slice leaves out, so that one far row does not stretch it."""
+TAIL_SHARE = 0.01
+"""Share of the rows left out at either end, so that one outlying row does not stretch the range."""
 
 
-class Slice(NamedTuple):
+class InputSlice(NamedTuple):
     """p(y | x_j = x, the other inputs at their medians), at many values x of input j."""
 
     x: np.ndarray
@@ -24,6 +24,6 @@ class Slice(NamedTuple):
 def rows_along(X: np.ndarray, column: int, places: int = PLACES) -> np.ndarray:
     """Rows at the medians of the columns of X but for one column, which runs from its 1 % to its 99 % quantile."""
     rows = np.tile(np.median(X, axis=0), (places, 1))
-    first, last = np.quantile(X[:, column], [OUTER, 1.0 - OUTER])
+    first, last = np.quantile(X[:, column], [TAIL_SHARE, 1.0 - TAIL_SHARE])
     rows[:, column] = np.linspace(first, last, places)
     return rows

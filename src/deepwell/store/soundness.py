@@ -11,6 +11,7 @@ import numpy as np
 from deepwell.inference.posterior import Posterior
 from deepwell.model import likelihoods
 from deepwell.model.likelihoods import Likelihood, Probabilities
+from deepwell.model.likelihoods.registry import LIKELIHOODS
 from deepwell.numerics.linalg import MAX_RETRIES
 
 LARGEST_LABEL = 2**53
@@ -20,13 +21,6 @@ NAMES, FLAGS, COUNTS = (
     ("named", "single_target"),
     ("seed", "num_rows", "refused_moves", "refused_updates", "jitter_retries"),
 )
-LIKELIHOODS: dict[str, type[Likelihood]] = {
-    "gaussian": likelihoods.Gaussian, "student-t": likelihoods.StudentT, "poisson": likelihoods.Poisson,
-    "heteroscedastic": likelihoods.HeteroscedasticGaussian, "robust-max": likelihoods.RobustMax,
-    "softmax": likelihoods.Softmax, "bernoulli": likelihoods.ProbitBernoulli,
-    "bernoulli-logit": likelihoods.LogitBernoulli,
-}  # fmt: skip
-"""Likelihoods by the names that settings have for them."""
 
 
 def require_sound(fields: dict[str, Any]) -> None:
@@ -103,7 +97,7 @@ def _require_scalings(fields: dict[str, Any]) -> None:
 
 def _require_likelihood(likelihood: Likelihood, setting: Any) -> None:
     """The setting is the name of a built-in likelihood, or an object of the same class."""
-    if type(likelihood) is not (LIKELIHOODS[setting] if isinstance(setting, str) else type(setting)):
+    if type(likelihood) is not (LIKELIHOODS[setting].cls if isinstance(setting, str) else type(setting)):
         raise ValueError("the likelihood is not the one of the settings")
     if isinstance(likelihood, likelihoods.RobustMax) and not 0.0 < likelihood.epsilon < 1.0:
         raise ValueError("epsilon must lie between 0 and 1")

@@ -10,7 +10,6 @@ import numpy as np
 from deepwell.data.benchmarks import Dataset, load
 from deepwell.data.splits import split_by_group, split_rows
 from deepwell.fits.fitted import FittedModel
-from deepwell.predict.scores import scores
 from deepwell.studies.provenance import data_hash
 from deepwell.studies.row_store import Row
 from deepwell.studies.synthetic import synthetic_table
@@ -63,7 +62,7 @@ class SplitData(NamedTuple):
 
     def test_scores(self, model: FittedModel) -> dict[str, float]:
         """Scores of the model's predictions of the test rows."""
-        return scores(model.predict_dist(self.X[self.test]), self.y[self.test])
+        return model.predict_dist(self.X[self.test]).scores(self.y[self.test])
 
     def results(self, model: FittedModel, **more: Any) -> Row:
         """The rest of a row: scores, seconds of the fit and of scoring, number of training rows, data hash."""

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from deepwell.data.response import Kind
+
 Marginal = Any
 """p(y | x) under one posterior sample, as the parameters of its family: ``Normals``, ``Rates`` or ``Probabilities``."""
 
@@ -18,8 +20,8 @@ class Likelihood(eqx.Module):
 
     smooth: ClassVar[bool] = True
     """Whether log p(y | f) has a gradient in f that a sampler can follow."""
-    is_class: ClassVar[bool] = False
-    """Whether y is the number of a class."""
+    response: ClassVar[Kind] = "numbers"
+    """The kind of y; a class is a number 0, 1, ..."""
 
     @abc.abstractmethod
     def num_latents(self, num_targets: int) -> int:

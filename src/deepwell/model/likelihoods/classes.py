@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float
 
+from deepwell.data.response import Kind
 from deepwell.model.likelihoods.base import Likelihood
 from deepwell.numerics.quadrature import at_nodes, hermite, sobol_normal_nodes
 
@@ -28,7 +29,7 @@ class Probabilities(NamedTuple):
 class ClassLikelihood(Likelihood):
     """Everything follows from the probabilities of the classes."""
 
-    is_class: ClassVar[bool] = True
+    response: ClassVar[Kind] = "classes"
 
     def predict_mean_and_var(
         self, mean: Float[Array, "n q"], variance: Float[Array, "n q"]

@@ -1,11 +1,12 @@
 """A likelihood of counts 0, 1, 2, ..."""
 
-from typing import Annotated, NamedTuple, final
+from typing import Annotated, ClassVar, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deepwell.data.response import Kind
 from deepwell.model.likelihoods.base import Likelihood
 from deepwell.model.parameters import CONSTANT
 from deepwell.numerics.quadrature import (
@@ -42,6 +43,7 @@ class Poisson(Likelihood):
     ``offset``, the logarithm of the mean count, is a constant of the model: latents start, and vary, around zero.
     """
 
+    response: ClassVar[Kind] = "counts"
     offset: Annotated[Float[Array, " p"], CONSTANT]
 
     def num_latents(self, num_targets: int) -> int:
