@@ -78,10 +78,21 @@ def one_or_many(check: Check) -> Check:
     """A value that passes the check, or a list of them."""
 
     def check_each(name: str, values: Any) -> None:
-        for value in values if isinstance(values, tuple) and values else (values,):
+        for value in values if isinstance(values, tuple) else (values,):
             check(name, value)
 
     return check_each
+
+
+def schedule(check: Check) -> Check:
+    """A value that passes the check, or one or more of them."""
+
+    def check_knots(name: str, values: Any) -> None:
+        if values == ():
+            raise InputError(f"{name}=() must have at least one value")
+        one_or_many(check)(name, values)
+
+    return check_knots
 
 
 def _is_number(value: Any) -> bool:

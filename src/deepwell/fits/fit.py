@@ -21,7 +21,7 @@ from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_o
 from deepwell.fits.presets import make_settings
 from deepwell.fits.progress import showing
 from deepwell.fits.settings import Settings
-from deepwell.fits.start import OwnModel, fitted_start, with_shape_of
+from deepwell.fits.start import OwnModel, fitted_start, refuse_shape_beside_model, with_shape_of
 from deepwell.inference.driver import Hooks, Position, Result, Stopped, has_snapshots, run_one, snapshot
 from deepwell.model.likelihoods.registry import response_kind
 from deepwell.store.checkpoint import checkpointing
@@ -76,6 +76,8 @@ def fit(
         warnings.warn("fit(look=...) is now fit(monitor=...); the old name goes with version 0.7", FutureWarning, 2)
         monitor = look
     source, callbacks = fitted_start(init), checked_callbacks(callbacks)
+    if model is not None:
+        refuse_shape_beside_model(settings)
     if source is not None:
         if model is not None:
             raise InputError("init= and model= are two starts: choose one")

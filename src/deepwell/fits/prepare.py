@@ -15,7 +15,7 @@ from deepwell.data.tables import require_same_rows, to_matrix
 from deepwell.errors import InputError
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.settings import Settings
-from deepwell.fits.start import OwnModel, make_problem, own_model
+from deepwell.fits.start import OwnModel, make_problem, own_model, with_shape_of_model
 from deepwell.inference.driver import Result, Run
 from deepwell.model.likelihoods.registry import CLASSES, default_likelihood, initial_likelihood, response_kind
 from deepwell.store.checkpoint import column_digests
@@ -59,16 +59,21 @@ def prepare(
     classes: Sequence[Any] | None = None,
     model: OwnModel | None = None,
 ) -> Prepared:
-    """Check and scale the table, and choose where inference starts; ``init`` brings its own units and start."""
+    """Check and scale the table, and choose where inference starts.
+
+    ``init`` brings its own units and start, ``model`` its own shape and likelihood.
+    """
     inputs = to_matrix(X, "X")
+    x_scaling = input_scaling(inputs.values, chosen.input_scaling) if init is None else init.x_scaling
+    standard_X = x_scaling.standardise(inputs.values)
+    own = None if model is None else own_model(model, standard_X)
+    if own is not None:
+        chosen = with_shape_of_model(own, chosen)
     response = read_response(y, response_kind(chosen.likelihood), classes)
     require_same_rows(inputs.values, response.values)
     chosen = with_likelihood(chosen, response)
     rng = np.random.default_rng([STREAM, seed])
-    if init is None:
-        x_scaling, y_scaling = input_scaling(inputs.values, chosen.input_scaling), response.scaling()
-    else:
-        x_scaling, y_scaling = init.x_scaling, init.y_scaling
+    y_scaling = response.scaling() if init is None else init.y_scaling
     known = {
         "x_scaling": x_scaling,
         "y_scaling": y_scaling,
@@ -83,12 +88,10 @@ def prepare(
     }
     if init is not None:
         _check_same_columns(known, init)
-    standard_X, standard_y = x_scaling.standardise(inputs.values), y_scaling.standardise(response.values)
-    num_targets = standard_y.shape[1]
+    standard_y = y_scaling.standardise(response.values)
     assert chosen.likelihood is not None
     likelihood = initial_likelihood(chosen.likelihood, response, chosen.noise_variance)
-    own = None if model is None else own_model(model, standard_X, num_targets)
-    problem = make_problem(rng, standard_X, num_targets, chosen, likelihood, init, own)
+    problem = make_problem(rng, standard_X, standard_y.shape[1], chosen, likelihood, init, own)
     key = jax.random.key(int(rng.integers(2**32)))
     rows = to_rows(rng, standard_X, standard_y, chosen.config(len(inputs.values)).batch_size)
     return Prepared(known, key, problem, rows, chosen, response)

@@ -16,6 +16,7 @@ from deepwell.fits.checks import (
     one_of,
     one_or_many,
     positive,
+    schedule,
     whole,
 )
 from deepwell.inference.config import Config, Rates, make_rates
@@ -114,16 +115,16 @@ class Settings:
     window_size: int = setting(300, whole(), "Window of Moving Window MCEM.")
     learning_rate: float | tuple[float, ...] = setting(
         0.01,
-        one_or_many(positive),
+        schedule(positive),
         "Adam's rate for the hyperparameters; several are a schedule, interpolated over burn-in.",
     )
     step_size: float | tuple[float, ...] = setting(
         0.02,
-        one_or_many(positive),
+        schedule(positive),
         "epsilon of SGHMC; several are a schedule over burn-in, and sampling goes on with the last.",
     )
     friction: float | tuple[float, ...] = setting(
-        0.05, one_or_many(below_one), "alpha of SGHMC in burn-in; several are a schedule."
+        0.05, schedule(below_one), "alpha of SGHMC in burn-in; several are a schedule."
     )
     sampling_friction: float | None = setting(
         None,

@@ -1,5 +1,6 @@
 """Where a fit starts: from scratch, from a model of the user's own, or from what another fit found."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from deepwell.fits.settings import Settings
 from deepwell.inference.problem import Blueprint
 from deepwell.inference.registry import method_named
 from deepwell.model.deep_gp import DeepGP
+from deepwell.model.layers import InducingLayer
 from deepwell.model.likelihoods import Likelihood
 
 SHAPE = ("depth", "width", "num_inducing", "kernel", "hidden_units", "likelihood")
@@ -40,14 +42,25 @@ def with_shape_of(init: FittedModel, settings: dict[str, Any]) -> dict[str, Any]
     return {**settings, **shape}
 
 
-def with_shape_of_model(model: DeepGP, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that say what the user's own model is."""
+def refuse_shape_beside_model(settings: dict[str, Any]) -> None:
+    """The shape of the user's own model cannot be chosen by settings as well."""
     for name in SHAPE:
         if settings.get(name) is not None:
             raise InputError(f"{name}={settings[name]!r} cannot be had together with model=: the model decides it")
+
+
+def with_shape_of_model(model: DeepGP, settings: Settings) -> Settings:
+    """Settings that say what the user's own model is."""
     widths, counts = ([getattr(layer, name) for layer in model.layers] for name in ("width", "num_features"))
-    shape = {"depth": model.depth, "width": tuple(widths[:-1]), "num_inducing": tuple(counts)}
-    return {**settings, **shape, "likelihood": model.likelihood}
+    kernels = tuple(layer.kernel for layer in model.layers if isinstance(layer, InducingLayer))
+    return dataclasses.replace(
+        settings,
+        depth=model.depth,
+        width=tuple(widths[:-1]),
+        num_inducing=tuple(counts),
+        kernel=kernels if len(kernels) == model.depth else settings.kernel,
+        likelihood=model.likelihood,
+    )
 
 
 def make_problem(
@@ -61,6 +74,10 @@ def make_problem(
 ) -> Any:
     """The problem that the chosen method solves, for standardised X."""
     method = method_named(settings.inference)
+    latents = likelihood.num_latents(num_targets)
+    if model is not None and model.layers[-1].width != latents:
+        width = model.layers[-1].width
+        raise InputError(f"the last layer of model= has {width} outputs, but its likelihood needs {latents}")
     if method.traits.requires is not None:
         require(method.traits.requires, f"inference={settings.inference!r}")
     return method.problem(
@@ -83,19 +100,13 @@ def make_problem(
     )
 
 
-def own_model(model: OwnModel, X: np.ndarray, num_targets: int) -> DeepGP:
+def own_model(model: OwnModel, X: np.ndarray) -> DeepGP:
     """The user's model for standardised X, checked against the columns of the table."""
     made = model if isinstance(model, DeepGP) else model(X)
     if not isinstance(made, DeepGP):
         raise InputError(f"model= must be a DeepGP, or a function of the inputs that makes one, not {made!r:.100}")
-    wanted = made.likelihood.num_latents(num_targets)
-    if made.layers[-1].width != wanted:
-        raise InputError(
-            f"the last layer of model= has width {made.layers[-1].width}, and the likelihood takes {wanted}"
-        )
     try:
-        first = made.layers[0]
-        first.project(made.prepare().layers[0], jnp.asarray(X[:2], float))
+        made.layers[0].project(made.prepare().layers[0], jnp.asarray(X[:2], float))
     except (TypeError, ValueError) as error:
         raise InputError(f"model= does not take rows of {X.shape[1]} inputs: {error}") from error
     return made
