@@ -167,7 +167,7 @@ def test_any_setting_can_be_given_and_a_model_of_another_method_be_the_start(fol
     assert result.exit_code == 0, result.output
     model = deepwell.load(second)
     assert (model.settings.inference, model.settings.burn_in) == ("sghmc", 5)
-    assert [layer.num_inducing for layer in model.posterior.model.layers] == [8, 6]
+    assert [len(layer.inducing_inputs) for layer in model.posterior.model.layers] == [8, 6]
 
 
 @pytest.mark.parametrize(

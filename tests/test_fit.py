@@ -99,7 +99,7 @@ def test_every_choice_of_the_model_fits():
     assert model.predict(X).shape == (40, 2)
     assert np.all(np.isfinite(model.predict(X, return_std=True)))
     np.testing.assert_allclose(np.exp(model.posterior.model.likelihood.log_noise_variance), 0.5, rtol=1e-6)
-    assert [layer.num_inducing for layer in model.posterior.model.layers] == [8, 6]
+    assert [len(layer.inducing_inputs) for layer in model.posterior.model.layers] == [8, 6]
 
 
 def test_a_whole_fit_at_depth_one_has_the_closed_form_posterior():

@@ -46,6 +46,8 @@ def test_a_missing_package_is_named_with_the_extra_that_installs_it(missing):
         missing(package)
         with pytest.raises(InputError, match=f"^this needs {distribution}: pip install {distribution}$"):
             require(package, "this")
+    with pytest.raises(InputError, match=r"^this needs scikit-learn: pip install scikit-learn, or do that$"):
+        require("sklearn", "this", otherwise="do that")
 
 
 @pytest.mark.parametrize(("package", "name"), [("jinja2", "jinja2"), ("sklearn", "scikit-learn")])

@@ -17,9 +17,12 @@ def is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def require(package: str, purpose: str) -> None:
-    """Raise an ``InputError`` that says how to install the package that ``purpose`` needs, if it is missing."""
+def require(package: str, purpose: str, otherwise: str = "") -> None:
+    """Raise an ``InputError`` that says how to install the package that ``purpose`` needs, if it is missing.
+
+    ``otherwise`` is what to do instead of installing it.
+    """
     if not is_installed(package):
         name = DISTRIBUTIONS.get(package, package)
         install = f"'deepwell[{EXTRAS[package]}]'" if package in EXTRAS else name
-        raise InputError(f"{purpose} needs {name}: pip install {install}")
+        raise InputError(f"{purpose} needs {name}: pip install {install}{otherwise and f', or {otherwise}'}")

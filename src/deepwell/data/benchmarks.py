@@ -10,7 +10,7 @@ import numpy as np
 from deepwell.data.idx_files import read_idx
 from deepwell.data.molecules import fingerprints
 from deepwell.data.tables import position, read_table
-from deepwell.errors import InputError
+from deepwell.errors import InputError, require
 
 FOLDER_VARIABLE = "DEEPWELL_DATA"
 
@@ -60,10 +60,9 @@ def regression(openml: OpenML | None = None) -> Loader:
 
 def _fetch(name: str, source: OpenML, remedy: str) -> Dataset:
     """Fetch from OpenML through scikit-learn, which keeps a copy in its data folder."""
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError as error:
-        raise InputError(f"fetching {name} needs scikit-learn; without it, {remedy}") from error
+    require("sklearn", f"fetching {name}", otherwise=remedy)
+    from sklearn.datasets import fetch_openml
+
     try:
         table = fetch_openml(data_id=source.data_id, as_frame=True, parser="liac-arff", target_column=None).data
         X = table.drop(columns=source.target).drop(columns=list(source.leave_out), errors="ignore").astype(float)
@@ -79,10 +78,9 @@ def _fetch(name: str, source: OpenML, remedy: str) -> Dataset:
 
 def digits(name: str, folder: Path | None) -> Dataset:
     """1,797 pictures of 8 x 8 pixels, which ship with scikit-learn."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise InputError("digits ships with scikit-learn, which is not installed") from error
+    require("sklearn", "the data set digits")
+    from sklearn.datasets import load_digits
+
     table = load_digits(as_frame=True)
     return Dataset(name, table.data, table.target, is_class=True)
 

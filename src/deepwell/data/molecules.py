@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepwell.errors import InputError
+from deepwell.errors import InputError, require
 
 BITS, RADIUS = 512, 2
 FILE = "cep_bits.npz"
@@ -54,14 +54,11 @@ def _read(path: Path, digest: str, count: int) -> np.ndarray | None:
 
 
 def _compute(smiles: Sequence[str]) -> np.ndarray:
-    try:
-        from rdkit import Chem
-        from rdkit.Chem import rdFingerprintGenerator
-    except ImportError as error:
-        raise InputError(
-            f"molecular fingerprints need RDKit (pip install 'deepwell[molecules]') or the file {FILE}, which a "
-            "machine with RDKit writes beside cep.csv.gz or to its cache folder"
-        ) from error
+    remedy = f"copy {FILE}, which a machine with RDKit writes beside cep.csv.gz or to its cache folder"
+    require("rdkit", "computing molecular fingerprints", otherwise=remedy)
+    from rdkit import Chem
+    from rdkit.Chem import rdFingerprintGenerator
+
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
     bits = np.zeros((len(smiles), BITS), np.uint8)
     for row, text in enumerate(smiles):
