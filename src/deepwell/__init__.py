@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deepwell.predict.mixture import Mixture
     from deepwell.store.tensor_file import DeepwellFileError
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 answer_to_old_names()
 

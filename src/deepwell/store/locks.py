@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import lock_descriptor
+from deepwell.errors import require
 
 
 @contextmanager
@@ -15,6 +15,9 @@ def claimed(path: Path, wait: bool = False) -> Iterator[bool]:
     A file that another user made is locked through a read-only descriptor. Everyone gets the lock where there can be
     none: in a folder that cannot be written to, and on a filesystem without locks.
     """
+    require("filelock", "a lock between processes")
+    from filelock import lock_descriptor
+
     try:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -7,6 +7,7 @@ JAX keeps them; the command line tells it where and how much, before JAX is impo
 import os
 from pathlib import Path
 
+from deepwell.errors import is_installed
 from deepwell.store.locks import claimed
 
 DEFAULTS = {
@@ -18,7 +19,7 @@ DEFAULTS = {
 
 def keep_programs() -> Path | None:
     """Tell JAX where to keep programs; returns the folder, or None if the user has chosen one or none can be used."""
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or not is_installed("filelock"):
         return None
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwell" / "programs"
