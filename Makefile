@@ -1,10 +1,12 @@
-# Two commands for everyone: `make demo` and `make test`. `make check` is what contributors run.
+# Two commands for everyone: `make demo` and `make test`. `make check` is what contributors and .ci/run run.
 PYTHON ?= python3
+VERSIONS ?= 3.11 3.12 3.13
+COVERAGE ?= --cov=deepwell
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow check lint types clean
+.PHONY: demo test test-slow test-versions check lint types clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("deepwell needs Python 3.11 or newer, and this is " + sys.version) if sys.version_info < (3, 11) else None'
@@ -16,10 +18,18 @@ demo: $(STAMP)
 	$(BIN)/deepwell demo --out demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 $(COVERAGE)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
+
+# The tests under every version that is installed, each in an environment of its own.
+test-versions:
+	@ran=0; for version in $(VERSIONS); do \
+	  if python$$version -c '' 2>/dev/null; then \
+	    $(MAKE) test VENV=.venv-$$version PYTHON=python$$version COVERAGE= || exit 1; ran=$$((ran + 1)); \
+	  else echo "python$$version is not installed, and is left out"; fi; \
+	done; echo "$$ran versions of Python ran the tests"; test $$ran -ge 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -31,4 +41,4 @@ types: $(STAMP)
 check: lint types test
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-* .coverage demo .pytest_cache .mypy_cache .ruff_cache

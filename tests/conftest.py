@@ -1,5 +1,7 @@
-"""Shapes and types of the core are checked at run time here; compiled programs are shared by the processes that run the
-tests; real data is found if it lies beside the project."""
+"""Annotations of the whole package are checked at run time, and dtypes are promoted strictly.
+
+The processes that run the tests share compiled programs. Real data is used if it lies beside the project.
+"""
 
 import os
 import signal
@@ -8,11 +10,14 @@ from pathlib import Path
 CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # JAX reads these when it is imported
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"  # here and in processes that tests start
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
+
+install_import_hook("deepwell", "runtime_types.check")  # before anything imports the package
 
 settings.register_profile("same every time", derandomize=True)
 settings.load_profile("same every time")
@@ -27,9 +32,6 @@ def forget_compiled_programs():
     yield
     jax.clear_caches()
 
-
-hook = install_import_hook("deepwell.model", "beartype.beartype")
-hook.__enter__()
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 if "DEEPWELL_DATA" not in os.environ and BESIDE.is_dir():

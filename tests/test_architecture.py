@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jaxtyping import TypeCheckError
 
 from deepwell._renamed import RENAMED
 
@@ -77,6 +80,21 @@ def test_no_import_cycle_inside_a_room(name):
         m: {other for other in IMPORTS[m] if room(other) == name and other != m} for m in MODULES if room(m) == name
     }
     graphlib.TopologicalSorter(inside).prepare()  # raises CycleError
+
+
+def test_annotations_are_checked_and_dtypes_promoted_strictly():
+    from deepwell.data.scaling import fit_scaling
+    from deepwell.numerics.linalg import inverse_cholesky
+
+    with pytest.raises(TypeCheckError, match="'K'"):
+        inverse_cholesky(jnp.ones((2, 3)), 1e-6)
+    with pytest.raises(TypeCheckError, match=r"parameters of deepwell\.data\.scaling"):
+        fit_scaling("text")
+    with pytest.raises(jax.dtypes.TypePromotionError):
+        jnp.ones(2, jnp.float32) + jnp.ones(2, jnp.int32)
+    code = "import jax; print(jax.config.jax_numpy_dtype_promotion)"
+    started = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert started.stdout == "strict\n"
 
 
 def test_importing_deepwell_is_light():

@@ -46,6 +46,7 @@ def test_what_one_layer_moves_while_sampling(floors):
     assert moved == 4 * (1_000 * 4 + 1_000 * 50 + 10 * 50)
 
 
-def test_a_square_product_is_not_slower_than_a_thin_one(floors):
-    """Measured here, where 64 columns are too few to keep a core's registers full; a factor of two for a busy one."""
-    assert floors.product_rate(768, 768, 3) > 0.5 * floors.product_rate(9_216, 64, 3)
+def test_a_rate_counts_two_operations_for_each_product_of_numbers(floors, monkeypatch):
+    """In 2 s, 3 products of (6, 4) by (4, 4), each of 6 x 4 x 4 multiplications and as many additions."""
+    monkeypatch.setattr(floors, "_median_seconds", lambda run: run().size / 12)
+    assert floors.product_rate(rows=6, side=4, repeats=3) == 3 * 2 * 6 * 4 * 4 / 2

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from deepwell.inference import mcem, sghmc
 from deepwell.inference.config import Config, Rates, rate_at
@@ -80,7 +80,7 @@ def tuned_sampler(
     """
     floor = jnp.minimum(iteration, config.shortest_window).astype(float)
 
-    def one(keys: PRNGKeyArray, tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
+    def one(keys: Key[Array, "2"], tuned: Tuned, density: mcem.Density) -> tuple[Tuned, Array]:
         density_key, step_key = keys
         chain, gradient, fit = move(density_key, step_key, tuned.chain, tuned.moments, density, dynamics, num_data)
         adapted, _ = keep_finite(sghmc.adapt(tuned.moments, gradient, floor), tuned.moments)
@@ -108,7 +108,7 @@ def move_all(
     keys = jax.random.split(key, (config.num_chains, 2))
 
     def one(
-        k: PRNGKeyArray, c: sghmc.Chain, m: sghmc.GradientMoments, a: Anchor | None
+        k: Key[Array, "2"], c: sghmc.Chain, m: sghmc.GradientMoments, a: Anchor | None
     ) -> tuple[sghmc.Chain, Flat, Array]:
         density_key, step_key = k
         return move(density_key, step_key, c, m, density, dynamics, num_data, a)

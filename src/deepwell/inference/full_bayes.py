@@ -139,7 +139,7 @@ def own_theta(key: PRNGKeyArray, problem: Problem, samples: Samples) -> tuple[Ow
     template = problem.initial
     cut, outputs_as = Packing(problem.theta).size, Packing(template.zero_outputs())
 
-    def one(vector: Flat) -> tuple[Flat, Any, Array]:
+    def one(vector: Flat) -> tuple[Float[Array, " theta"], Any, Array]:
         model = problem.model(vector[:cut])
         return Packing.pack(model), outputs_as.unpack(vector[cut:]), jnp.max(model.prepare().retries)
 

@@ -7,7 +7,7 @@ a method for its ``Traits``, never for its name.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -26,24 +26,28 @@ S_contra = TypeVar("S_contra", contravariant=True)
 Last = TypeVar("Last")
 
 
+@runtime_checkable
 class Start(Protocol[S_co]):
     """The state of the first phase before its first iteration."""
 
     def __call__(self, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, /) -> S_co: ...
 
 
+@runtime_checkable
 class Enter(Protocol[S_co]):
     """The state that the phase before has left becomes the state of this phase."""
 
     def __call__(self, config: Config, problem: Any, rows: Rows, state: Any, /) -> S_co: ...
 
 
+@runtime_checkable
 class MakeContext(Protocol[S_contra]):
     """What does not change in the phase. It can be computed again from any of its states."""
 
     def __call__(self, config: Config, key: PRNGKeyArray, problem: Any, rows: Rows, state: S_contra, /) -> Any: ...
 
 
+@runtime_checkable
 class Advance(Protocol[S]):
     """Iterations ``first`` up to ``last`` of a phase; the new state and the mean log-likelihood of a training row."""
 
@@ -61,6 +65,7 @@ class Advance(Protocol[S]):
     ) -> tuple[S, Float[Array, ""]]: ...
 
 
+@runtime_checkable
 class Usable(Protocol[S_contra]):
     """A state that ``finish`` can take after so many iterations of the phase, or None."""
 
@@ -77,6 +82,7 @@ class NumericalIssues(NamedTuple):
     jitter_grew: Int[Array, " layers"]
 
 
+@runtime_checkable
 class Finish(Protocol[S_contra]):
     """The posterior that the state of the last phase holds."""
 
@@ -101,6 +107,7 @@ class Phase(Generic[S]):
     chunk: int = CHUNK
 
 
+@runtime_checkable
 class CollectsSamples(Protocol):
     """A state with the samples drawn so far, (chain, draw, ...)."""
 
@@ -167,6 +174,7 @@ class Method(Generic[Last]):
     traits: Traits = Traits()
 
 
+@runtime_checkable
 class PhasesOf(Protocol):
     """The phases of a run, one after the other."""
 

@@ -59,7 +59,7 @@ def after_warm_start(config: Config, problem: Problem, rows: Rows, state: dsvi.S
 
 
 def _empty_window(
-    config: Config, problem: Problem, rows: Rows, theta: Flat, positions: Float[Array, "c k"]
+    config: Config, problem: Problem, rows: Rows, theta: Flat, positions: Float[Array, "c v"]
 ) -> mcem.State:
     density = log_joint(config, problem, rows)
     return mcem.init(density, theta, at_rest(positions), positions, adam(), config.window_size)

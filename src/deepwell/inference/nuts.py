@@ -28,6 +28,7 @@ from deepwell.inference.problem import Problem, deep_gp_problem
 from deepwell.model.deep_gp import log_prior_outputs, propagate, row_log_density
 from deepwell.model.priors import log_prior
 from deepwell.numerics.packing import Flat, Packing
+from deepwell.numerics.promotion import usual_promotion
 
 CHUNK = 25
 
@@ -90,7 +91,7 @@ def warm_up(
     adaptation = blackjax.window_adaptation(blackjax.nuts, lambda x: density(x)[0])
 
     def one(key: PRNGKeyArray, position: Flat) -> tuple[Any, Any]:
-        (state, parameters), _ = adaptation.run(key, position, num_steps=config.burn_in)
+        (state, parameters), _ = usual_promotion(adaptation.run)(key, position, num_steps=config.burn_in)
         return state, parameters
 
     chains, tuned = jax.vmap(one)(jax.random.split(key, config.num_chains), positions)
@@ -125,7 +126,7 @@ def draw_samples(
     import blackjax
 
     density = log_density(config, problem, rows)
-    kernel = blackjax.nuts.build_kernel()
+    kernel = usual_promotion(blackjax.nuts.build_kernel())
     kept = state.samples.shape[-1]
 
     def transition(key: PRNGKeyArray, chain: Any, step_size: Array, inverse_mass: Array) -> tuple[Any, Array]:

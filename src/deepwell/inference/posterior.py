@@ -80,7 +80,7 @@ class Posterior(eqx.Module):
         """p(y | x) under each sample."""
         return self._for_each(functions, lambda likelihood, mean, variance: likelihood.marginal(mean, variance))
 
-    def log_densities(self, functions: Functions, y: Float[Array, "n p"]) -> Float[Array, "s n"]:
+    def log_densities(self, functions: Functions, y: Float[Array, "n t"]) -> Float[Array, "s n"]:
         """log p(y | x) under each sample."""
         return self._for_each(
             functions,

@@ -2,9 +2,12 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SHORT_RUN: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 """Compiles twice as quickly, and runs half as fast where much is exponentials and little is matrix products."""
@@ -28,21 +31,21 @@ def _accepted_options(platform: str, long_run: bool) -> dict[str, Any] | None:
     return {name: value for name, value in options.items() if accepted(name, value)}
 
 
-def quick_jit(function: Callable, static_argnums: tuple[int, ...] = (), long_run: bool = False) -> Callable:
+def quick_jit(function: Callable[P, T], static_argnums: tuple[int, ...] = (), long_run: bool = False) -> Callable[P, T]:
     """Compile ``function`` for the default device, the platform's options chosen at the first call.
 
     ``long_run``: the program will run for more than a few seconds, so that its speed outweighs its compilation.
     """
 
     @functools.cache
-    def compiled(platform: str) -> Callable:
+    def compiled(platform: str) -> Callable[P, T]:
         options = _accepted_options(platform, long_run)
         return jax.jit(function, static_argnums=static_argnums, compiler_options=options)
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         device = jax.config.jax_default_device  # type: ignore[attr-defined]
         platform = jax.default_backend() if device is None else getattr(device, "platform", device)
-        return compiled(platform)(*args)
+        return compiled(platform)(*args, **kwargs)
 
     return call

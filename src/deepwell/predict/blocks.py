@@ -40,7 +40,7 @@ def log_densities(posterior: Posterior, X: np.ndarray, y: np.ndarray) -> np.ndar
 
 
 @partial(quick_jit, static_argnums=(0,))
-def _compiled(method: Callable, *arguments: Any) -> Any:
+def _compiled(method: Callable[..., Any], *arguments: Any) -> Any:
     return method(*arguments)
 
 

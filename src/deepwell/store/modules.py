@@ -94,7 +94,7 @@ def encode(value: Any, name: str, tensors: Tensors) -> Any:
     return _encode_plain(value, name)
 
 
-def _encode_field(module: eqx.Module, field: dataclasses.Field, name: str, tensors: Tensors) -> Any:
+def _encode_field(module: eqx.Module, field: dataclasses.Field[Any], name: str, tensors: Tensors) -> Any:
     value = getattr(module, field.name)
     return _encode_plain(value, name) if _is_static(field) else encode(value, name, tensors)
 
@@ -168,7 +168,7 @@ def _require_bounded(value: Any) -> None:
         raise ValueError(f"{value!r:.50} is out of bounds")
 
 
-def _is_static(field: dataclasses.Field) -> bool:
+def _is_static(field: dataclasses.Field[Any]) -> bool:
     return bool(field.metadata.get("static", False))
 
 

@@ -133,7 +133,9 @@ def _in_file_name(text: str) -> str:
     return plain if unambiguous else f"{plain[:30]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
-def select(what: str, asked: Sequence[Any] | None, known: Sequence[Any], default: Sequence[Any] | None = None) -> list:
+def select(
+    what: str, asked: Sequence[Any] | None, known: Sequence[Any], default: Sequence[Any] | None = None
+) -> list[Any]:
     """The items asked for, in the order of ``known``; else the default ones, or all if there is no default."""
     unknown = [item for item in asked or () if item not in known]
     if unknown:
