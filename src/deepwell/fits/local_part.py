@@ -16,10 +16,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from deepwell.data.resolution import resolution, rounding_variance
 from deepwell.inference.posterior import Networks, Posterior
 from deepwell.model.likelihoods.base import gaussian_log_density
 from deepwell.model.likelihoods.numbers import Normals
-from deepwell.model.local import LocalKernel, Sites, Tail
+from deepwell.model.local import Conditioned, LocalKernel, Sites, Tail
 from deepwell.numerics.jit import quick_jit
 from deepwell.predict.blocks import descriptions
 from deepwell.predict.leave_one_out import carried_over, move_without_target
@@ -73,8 +74,9 @@ def learn_local_part(
     choose, *keys = jax.random.split(key, ROUNDS + 1)
     numbers = np.sort(np.asarray(jax.random.permutation(choose, len(X))[:MOST_PROBES]))
     probes = left_out(part, targets, described, numbers)
-    state = OPTIMISER.init(kernel)
+    state, gap = OPTIMISER.init(kernel), resolution(y)
     for round_key in keys:
+        kernel = dataclasses.replace(kernel, floor=floor_under(gap, _errors(kernel, probes)))
         kernel, state = _learn(kernel, state, probes, round_key)
         part = dataclasses.replace(part, kernel=kernel)
         probes = left_out(part, targets, described, numbers)
@@ -84,8 +86,7 @@ def learn_local_part(
 
 def joined(blocks: Iterable[Normals]) -> Normals:
     """Blocks joined along the rows; what is alike in all rows stays one row."""
-    parts = zip(*blocks, strict=True)
-    return Normals(*(part[0] if part[0].shape[1] == 1 else np.concatenate(part, 1) for part in parts))
+    return jax.tree.map(lambda *x: x[0] if x[0].shape[1] == 1 else np.concatenate(x, 1), *blocks)
 
 
 def first_kernel(num_inputs: int, num_targets: int, borrows: bool, tail: bool) -> LocalKernel:
@@ -98,6 +99,7 @@ def first_kernel(num_inputs: int, num_targets: int, borrows: bool, tail: bool) -
         log_amplitude=ones,
         log_noise=ones,
         log_borrowed=ones if borrows else ones - math.inf,
+        floor=jnp.zeros((num_targets,)),
         tail=Tail(ones + math.log(DEGREES)) if tail else None,
     )
 
@@ -105,7 +107,16 @@ def first_kernel(num_inputs: int, num_targets: int, borrows: bool, tail: bool) -
 def switched_off(kernel: LocalKernel) -> LocalKernel:
     """w = 0, a = n = 1 and no tail: the model by itself."""
     ones = jnp.zeros_like(kernel.log_noise)
-    return LocalKernel(kernel.log_lengthscales, ones - math.inf, ones, ones, kernel.log_borrowed)
+    return LocalKernel(kernel.log_lengthscales, ones - math.inf, ones, ones, kernel.log_borrowed, ones)
+
+
+def floor_under(gap: Float[np.ndarray, " p"], errors: Float[Array, "b p"]) -> Float[Array, " p"]:
+    """The variance of rounding y, unless y is predicted better than a rounded number can be: then its grid is exact.
+
+    Rounding alone leaves a median error of a quarter of the gap; half of that is proof enough.
+    """
+    rounded = np.median(np.abs(np.asarray(errors)), 0) > gap / 8.0
+    return jnp.asarray(np.where(rounded, rounding_variance(gap), 0.0), float)
 
 
 def left_out(part: LocalPart, y: Float[Array, "n p"], described: Normals, numbers: np.ndarray) -> Probes:
@@ -114,7 +125,7 @@ def left_out(part: LocalPart, y: Float[Array, "n p"], described: Normals, number
     A row's neighbours are sought by what the model would say of it had it not seen its target.
     """
     thin = slice(None, None, -(-described.mean.shape[0] // MOST_SAMPLES))
-    probes = Normals(*(x[thin][:, numbers] if x.shape[1] > 1 else x[thin] for x in described))
+    probes = jax.tree.map(lambda x: jnp.asarray(x[thin][:, numbers] if x.shape[1] > 1 else x[thin]), described)
     inputs = part.rows.features[:, : part.rows.features.shape[1] - y.shape[1]]
     moves, row = _take_out(probes, y[numbers], inputs[numbers])
     neighbours = nearest_in(part.kernel, part.rows.features, row.features, part.num_neighbours, numbers)
@@ -149,8 +160,7 @@ def _left_residuals(
 def log_densities(kernel: LocalKernel, probes: Probes) -> Float[Array, " b"]:
     """log (1/S) sum_s p_s(y | the neighbours) of each probe, joint over targets."""
     described = probes.described
-    conditioned = jax.vmap(kernel.condition)(probes.row, probes.neighbours)
-    mean = jax.vmap(kernel.mean, (1, 0, 0), 1)(described.mean, conditioned.weights, probes.residuals)
+    mean, conditioned = _conditioned(kernel, probes)
     variance, noise, log_weights = kernel.variances(
         described.variance, described.noise, described.log_weights, conditioned.explained
     )
@@ -159,7 +169,19 @@ def log_densities(kernel: LocalKernel, probes: Probes) -> Float[Array, " b"]:
     return jax.nn.logsumexp(of_sample, 0) - math.log(len(of_sample))
 
 
+def _conditioned(kernel: LocalKernel, probes: Probes) -> tuple[Float[Array, "s b p"], Conditioned]:
+    conditioned = jax.vmap(kernel.condition)(probes.row, probes.neighbours)
+    mean = jax.vmap(kernel.mean, (1, 0, 0), 1)(probes.described.mean, conditioned.weights, probes.residuals)
+    return mean, conditioned
+
+
 _log_densities = quick_jit(log_densities)
+
+
+@quick_jit
+def _errors(kernel: LocalKernel, probes: Probes) -> Float[Array, "b p"]:
+    """What the mixture's mean misses y by."""
+    return probes.y - jnp.mean(_conditioned(kernel, probes)[0], 0)
 
 
 @quick_jit
@@ -185,9 +207,9 @@ def _learn(
 
 
 def _those(probes: Probes, rows: Int[Array, " b"]) -> Probes:
-    described = Normals(*(x[:, rows] if x.shape[1] > 1 else x for x in probes.described))
-    rest = jax.tree.map(lambda x: x[rows], probes._replace(described=None))
-    return rest._replace(described=described)
+    described = jax.tree.map(lambda x: x[:, rows] if x.shape[1] > 1 else x, probes.described)
+    rest = jax.tree.map(lambda x: x[rows], (probes.y, probes.row, probes.neighbours, probes.residuals))
+    return Probes(rest[0], described, *rest[1:])
 
 
 def _log_median_lengthscale(count: int) -> float:

@@ -26,6 +26,8 @@ from deepwell.numerics.linalg import default_jitter
 
 LOG_SCALES = (-1.0, 1.0 / 3.0, 5.0 / 3.0, 3.0)
 """Four normals of these log variances, up to a factor, come as near to Student's t in density as is of use."""
+LARGEST_LOG_DEGREES = 6.0
+"""From here on one node has all the weight."""
 
 
 class Sites(NamedTuple):
@@ -67,7 +69,7 @@ class Tail(eqx.Module):
     def nodes(self) -> tuple[Float[Array, "p k"], Float[Array, "p k"]]:
         """tau and the logarithms of its weights."""
         log_tau = jnp.asarray(LOG_SCALES, self.log_degrees.dtype)
-        half_degrees = 0.5 * jnp.exp(self.log_degrees)[:, None]
+        half_degrees = 0.5 * jnp.exp(jnp.minimum(self.log_degrees, LARGEST_LOG_DEGREES))[:, None]
         log_weights = jax.nn.log_softmax(-half_degrees * (log_tau + jnp.exp(-log_tau)), -1)
         return jnp.exp(log_tau - jax.nn.logsumexp(log_weights + log_tau, -1, keepdims=True)), log_weights
 
@@ -83,6 +85,8 @@ class LocalKernel(eqx.Module):
     log_noise: Float[Array, " p"]
     log_borrowed: Float[Array, " p"]
     """log b: minus infinity unless the method has no conditional variance."""
+    floor: Float[Array, " p"]
+    """Least variance of a row, which is not learned: what rounding y takes away."""
     tail: Tail | None = None
 
     def parts(self, variance: Float[Array, "*n _"], noise: Float[Array, "*m p"]) -> Parts:
@@ -91,7 +95,7 @@ class LocalKernel(eqx.Module):
         return Parts(
             correlated=share * amplitude * (variance + jnp.exp(self.log_borrowed) * noise),
             loose=(1.0 - share) * amplitude * variance,
-            noise=jnp.exp(self.log_noise) * noise,
+            noise=jnp.maximum(jnp.exp(self.log_noise) * noise, jax.lax.stop_gradient(self.floor)),
         )
 
     def condition(self, row: Sites, neighbours: Sites) -> Conditioned:
@@ -139,10 +143,12 @@ class LocalKernel(eqx.Module):
         """
         parts = self.parts(variance, jnp.sum(jnp.exp(log_weights) * noise, -1))
         of_function = parts.loose + parts.correlated * (1.0 - explained)
-        noise = jnp.exp(self.log_noise)[:, None] * noise
+        floor = jax.lax.stop_gradient(self.floor)[:, None]
+        noise = jnp.maximum(jnp.exp(self.log_noise)[:, None] * noise, floor)
         if self.tail is None:
             return of_function, noise, log_weights
         tau, more = self.tail.nodes()
-        nodes = tau[:, None] * (of_function[..., None] + noise)[..., None] - of_function[..., None, None]
+        whole = jnp.maximum(tau[:, None] * (of_function[..., None] + noise)[..., None], floor[..., None])
+        nodes = whole - of_function[..., None, None]
         weights = log_weights[..., None] + more[:, None]
         return of_function, nodes.reshape(*nodes.shape[:3], -1), weights.reshape(*weights.shape[:3], -1)

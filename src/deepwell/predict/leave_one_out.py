@@ -12,7 +12,7 @@ come of moving m_i, by a shift and a stretch, and every m_k by C_k / V of that.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-HIGHEST_LEVERAGE = 0.9
+HIGHEST_LEVERAGE = 0.7
 """A leverage above this is cut: a row that alone decides its fit says nothing of others."""
 TINY_VARIANCE = 1e-30
 

@@ -53,7 +53,7 @@ class LocalPart(eqx.Module):
         at = _sites(padded, whole)
         neighbours = nearest_in(self.kernel, self.rows.features, at.features, self.num_neighbours)
         corrected = _corrected(self, at, whole, neighbours)
-        return Normals(*(np.asarray(x)[:, :count] if x.shape[1] > 1 else np.asarray(x) for x in corrected))
+        return jax.tree.map(lambda x: np.asarray(x)[:, :count] if x.shape[1] > 1 else np.asarray(x), corrected)
 
 
 def nearest_in(
@@ -67,10 +67,10 @@ def nearest_in(
 def _padded(described: Normals, missing: int) -> Normals:
     """Noise that is alike in all rows stays one row."""
 
-    def pad(values: np.ndarray) -> Array:
-        return jnp.asarray(np.pad(values, ((0, 0), (0, missing), *((0, 0),) * (values.ndim - 2)), "edge"))
+    def pad(values: Array) -> Array:
+        return jnp.asarray(np.pad(np.asarray(values), ((0, 0), (0, missing), *((0, 0),) * (values.ndim - 2)), "edge"))
 
-    def pad_unless_alike(values: np.ndarray) -> Array:
+    def pad_unless_alike(values: Array) -> Array:
         return jnp.asarray(values) if values.shape[1] == 1 else pad(values)
 
     return Normals(
