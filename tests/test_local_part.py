@@ -15,7 +15,7 @@ from deepwell.assess.small_problems import shallow
 from deepwell.data.resolution import resolution, rounding_variance
 from deepwell.data.scaling import Scaling
 from deepwell.fits import local_part as learning
-from deepwell.fits.local_part import floor_under, joined, left_out, log_densities, switched_off
+from deepwell.fits.local_part import floor_under, left_out, log_densities, switched_off
 from deepwell.inference.posterior import Posterior, shared_theta
 from deepwell.model.kernels import Matern32
 from deepwell.model.likelihoods import Gaussian
@@ -25,7 +25,7 @@ from deepwell.numerics.linalg import default_jitter
 from deepwell.predict import neighbours as search
 from deepwell.predict.blocks import descriptions
 from deepwell.predict.leave_one_out import carried_over, move_without_target
-from deepwell.predict.local_part import LocalPart, sites
+from deepwell.predict.local_part import joined, local_part
 from deepwell.predict.mixture import Mixture
 from deepwell.predict.neighbours import nearest
 
@@ -67,8 +67,7 @@ def a_kernel(inputs=1, targets=1, share=1.0, lengthscale=0.4, tail=None, floor=0
 
 def a_part(posterior, X, y, kernel, count):
     described = joined(descriptions(posterior, X))
-    rows = sites(jnp.asarray(X, float), described.mean, described)
-    return LocalPart(kernel, rows, jnp.moveaxis(jnp.asarray(y, float) - described.mean, 0, 1), count), described
+    return local_part(kernel, described, jnp.asarray(X, float), jnp.asarray(y, float), count), described
 
 
 def some_rows(rng, count=40, inputs=1):

@@ -7,7 +7,6 @@ The posterior has seen the probes too, which would make them look easier than ne
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import jax
@@ -17,14 +16,14 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deepwell.data.resolution import resolution, rounding_variance
-from deepwell.inference.posterior import Networks, Posterior
+from deepwell.inference.posterior import Posterior
 from deepwell.model.likelihoods.base import gaussian_log_density
 from deepwell.model.likelihoods.numbers import Normals
 from deepwell.model.local import Conditioned, LocalKernel, Sites, Tail
 from deepwell.numerics.jit import quick_jit
 from deepwell.predict.blocks import descriptions
 from deepwell.predict.leave_one_out import carried_over, move_without_target
-from deepwell.predict.local_part import LocalPart, nearest_in, sites
+from deepwell.predict.local_part import LocalPart, joined, local_part, nearest_in, sites
 
 NUM_NEIGHBOURS, MOST_PROBES, MOST_SAMPLES = 32, 1_500, 50
 ROUNDS, STEPS, BATCH = 3, 40, 400
@@ -66,11 +65,9 @@ def learn_local_part(
     described = joined(descriptions(posterior, X))
     inputs, targets = jnp.asarray(X, float), jnp.asarray(y, float)
     kernel = first_kernel(
-        X.shape[1], y.shape[1], borrows=isinstance(posterior, Networks), tail=described.noise.shape[-1] == 1
+        X.shape[1], y.shape[1], borrows=not np.any(described.variance), tail=described.noise.shape[-1] == 1
     )
-    rows = sites(inputs, described.mean, described)
-    residuals = jnp.moveaxis(targets - described.mean, 0, 1)
-    part = LocalPart(kernel, rows, residuals, min(num_neighbours, len(X) - 1))
+    part = local_part(kernel, described, inputs, targets, min(num_neighbours, len(X) - 1))
     choose, *keys = jax.random.split(key, ROUNDS + 1)
     numbers = np.sort(np.asarray(jax.random.permutation(choose, len(X))[:MOST_PROBES]))
     probes = left_out(part, targets, described, numbers)
@@ -84,30 +81,25 @@ def learn_local_part(
     return Learned(part, with_it, without)
 
 
-def joined(blocks: Iterable[Normals]) -> Normals:
-    """Blocks joined along the rows; what is alike in all rows stays one row."""
-    return jax.tree.map(lambda *x: x[0] if x[0].shape[1] == 1 else np.concatenate(x, 1), *blocks)
-
-
 def first_kernel(num_inputs: int, num_targets: int, borrows: bool, tail: bool) -> LocalKernel:
-    """Where learning starts: half of R correlated; b = 1 if there is no R."""
+    """Where learning starts: half of R correlated; b = 1 if there is no R. Noise of many nodes needs no tail."""
     count = num_inputs + num_targets
-    ones = jnp.zeros((num_targets,))
+    log_one = jnp.zeros((num_targets,))
     return LocalKernel(
         log_lengthscales=jnp.full((count,), _log_median_lengthscale(count)),
-        logit_share=ones,
-        log_amplitude=ones,
-        log_noise=ones,
-        log_borrowed=ones if borrows else ones - math.inf,
+        logit_share=jnp.zeros((num_targets,)),
+        log_amplitude=log_one,
+        log_noise=log_one,
+        log_borrowed=log_one if borrows else log_one - math.inf,
         floor=jnp.zeros((num_targets,)),
-        tail=Tail(ones + math.log(DEGREES)) if tail else None,
+        tail=Tail(log_one + math.log(DEGREES)) if tail else None,
     )
 
 
 def switched_off(kernel: LocalKernel) -> LocalKernel:
     """w = 0, a = n = 1 and no tail: the model by itself."""
-    ones = jnp.zeros_like(kernel.log_noise)
-    return LocalKernel(kernel.log_lengthscales, ones - math.inf, ones, ones, kernel.log_borrowed, ones)
+    zeros = jnp.zeros_like(kernel.log_noise)
+    return LocalKernel(kernel.log_lengthscales, zeros - math.inf, zeros, zeros, kernel.log_borrowed, zeros)
 
 
 def floor_under(gap: Float[np.ndarray, " p"], errors: Float[Array, "b p"]) -> Float[Array, " p"]:

@@ -1,6 +1,6 @@
 """A model's local part: the training rows, what the model leaves of them, and predictions given the nearest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import final
 
 import equinox as eqx
@@ -54,6 +54,19 @@ class LocalPart(eqx.Module):
         neighbours = nearest_in(self.kernel, self.rows.features, at.features, self.num_neighbours)
         corrected = _corrected(self, at, whole, neighbours)
         return jax.tree.map(lambda x: np.asarray(x)[:, :count] if x.shape[1] > 1 else np.asarray(x), corrected)
+
+
+def local_part(
+    kernel: LocalKernel, described: Normals, X: Float[Array, "n d"], y: Float[Array, "n p"], num_neighbours: int
+) -> LocalPart:
+    """The local part with this kernel, from standardised training rows and what the samples say of them."""
+    residuals = jnp.moveaxis(y - described.mean, 0, 1)
+    return LocalPart(kernel, sites(X, described.mean, described), residuals, num_neighbours)
+
+
+def joined(blocks: Iterable[Normals]) -> Normals:
+    """Blocks joined along the rows; what is alike in all rows stays one row."""
+    return jax.tree.map(lambda *x: x[0] if x[0].shape[1] == 1 else np.concatenate(x, 1), *blocks)
 
 
 def nearest_in(
