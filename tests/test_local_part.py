@@ -254,6 +254,23 @@ def test_learning_finds_the_scale_and_the_gain_of_a_residual_that_is_a_gp():
     assert np.exp(result.part.kernel.log_lengthscales[:2]) == pytest.approx([0.7, 0.7], rel=0.5)
 
 
+@pytest.mark.parametrize("lengthscale", [1e-3, 1e-6])
+def test_a_very_short_lengthscale_says_whether_two_values_are_equal(lengthscale):
+    """As of an identifier: rows that share it are correlated, others are not, and the numbers stay finite."""
+    rng = np.random.default_rng(12)
+    X = rng.integers(0, 10, (200, 1)) / 3.0
+    y = rng.standard_normal(10)[np.round(3.0 * X).astype(int)]
+    posterior = flat()
+    lengthscales = jnp.log(jnp.asarray([lengthscale, 1.0]))
+    part, described = a_part(posterior, X, y, dataclasses.replace(a_kernel(), log_lengthscales=lengthscales), 32)
+    probes = left_out(part, jnp.asarray(y, float), described, np.arange(200))
+    value, gradient = jax.value_and_grad(lambda kernel: jnp.mean(log_densities(kernel, probes)))(part.kernel)
+    assert np.isfinite(value)
+    assert np.all(np.isfinite(gradient.log_lengthscales))
+    (found,) = part.marginals(posterior, X[:20])
+    np.testing.assert_allclose(found.mean[0], y[:20], atol=0.05 * np.max(np.abs(y)))
+
+
 def test_far_from_all_rows_only_the_calibration_is_left():
     X, y = some_rows(np.random.default_rng(7))
     posterior = flat()

@@ -27,7 +27,7 @@ from deepwell.predict.local_part import LocalPart, joined, local_part, nearest_i
 
 NUM_NEIGHBOURS, MOST_PROBES, MOST_SAMPLES = 32, 1_500, 50
 ROUNDS, STEPS, BATCH = 3, 40, 400
-OPTIMISER = optax.adam(0.05)
+OPTIMISER = optax.apply_if_finite(optax.adam(0.05), max_consecutive_errors=2**30)
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.5, 1.0
 """Median of the lengthscales' prior, times the root of their number, and the standard deviation of their logarithms."""
 DEGREES = 6.0

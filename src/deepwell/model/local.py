@@ -98,6 +98,10 @@ class LocalKernel(eqx.Module):
             noise=jnp.maximum(jnp.exp(self.log_noise) * noise, jax.lax.stop_gradient(self.floor)),
         )
 
+    def correlation(self, x: Float[Array, "*#n e"], z: Float[Array, "*#n e"]) -> Float[Array, "*n"]:
+        """kappa(x, z). By differences: those of products lose a matrix its sign where a lengthscale is very short."""
+        return Matern32.correlation(jnp.sum(((x - z) * jnp.exp(-self.log_lengthscales)) ** 2, -1))
+
     def condition(self, row: Sites, neighbours: Sites) -> Conditioned:
         """One row given its neighbours.
 
@@ -106,9 +110,8 @@ class LocalKernel(eqx.Module):
         correlated part. The latter has mean sqrt(w a R') sum_i [P^{-1} c]_i r_i / sqrt(T_i), and c^T P^{-1} c of its
         variance is explained.
         """
-        kappa = Matern32(self.log_lengthscales, jnp.zeros_like(self.log_lengthscales[0]))
-        offsets = neighbours.features - row.features  # near zero, where distances in float32 are exact enough
-        among, across = kappa(offsets, offsets), kappa(offsets, jnp.zeros_like(offsets[:1]))[:, 0]
+        among = self.correlation(neighbours.features[:, None], neighbours.features)
+        across = self.correlation(neighbours.features, row.features)
         there = self.parts(neighbours.variance, neighbours.noise)
         root = jnp.sqrt(self.parts(row.variance, row.noise).correlated)
 
