@@ -17,7 +17,7 @@ from deepwell.fits.events import Callback, checked_callbacks, event_reporter
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.interrupt import Interrupted, signal_watch
 from deepwell.fits.memory import memory_advice
-from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_of, prepare
+from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_of, prepare, with_local_part
 from deepwell.fits.presets import make_settings
 from deepwell.fits.progress import progress_bars
 from deepwell.fits.settings import Settings
@@ -107,7 +107,7 @@ def fit(
                 announce = event_reporter((*callbacks, *bars), prepared.log_unit)
                 if monitor is not None:
                     hooks = _monitored(hooks, monitor, lambda *now: fitted_by_now(snapshot(prepared.run, *now)))
-                fitted = fitted_by_now(run_one(prepared.run, announce, hooks))
+                fitted = with_local_part(fitted_by_now(run_one(prepared.run, announce, hooks)), prepared)
         except Stopped as stopped:
             so_far = None if stopped.result is None else fitted_by_now(stopped.result)
             raise Interrupted(so_far, watch.caught or signal.SIGINT) from None

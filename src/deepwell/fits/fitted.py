@@ -1,6 +1,7 @@
 """A fitted model: predictions in the user's units, and what is known about the fit."""
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from deepwell.predict.class_probabilities import ClassProbabilities
 from deepwell.predict.conformal import conformal_interval, conformity
 from deepwell.predict.diagnostics import Diagnosis, diagnose
 from deepwell.predict.distribution import NumberPrediction
+from deepwell.predict.local_part import LocalPart, LocalRows
+from deepwell.predict.local_part import log_densities as local_log_densities
 from deepwell.predict.prediction import Prediction, average_over_samples
 from deepwell.predict.relevance import Relevance, hidden_layers, relevance
 from deepwell.predict.slices import InputSlice, rows_along
@@ -63,6 +66,8 @@ class FittedModel:
     """The labels, if y is a class."""
     conformity: np.ndarray | None = None
     """Scores of calibration rows, (rows, targets), if there were any."""
+    local: LocalRows | None = None
+    """The local part, if the model has one: it holds the training rows."""
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation if asked, shaped like y, block by block of rows; of classes the most
@@ -91,11 +96,11 @@ class FittedModel:
         With Gaussian noise it holds 8 bytes a row and posterior sample. For tables larger than that allows,
         ``predict_blocks`` yields the same block by block.
         """
-        return self._prediction(marginals(self.posterior, self._standardised(X)))
+        return self._prediction(self._marginals(self._standardised(X)))
 
     def predict_blocks(self, X: Any) -> Iterator[Prediction]:
         """The predictive distribution of consecutive blocks of rows."""
-        for block in marginals(self.posterior, self._standardised(X)):
+        for block in self._marginals(self._standardised(X)):
             yield self._prediction([block])
 
     def predict_interval(self, X: Any, level: float = 0.95, conformal: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -142,37 +147,62 @@ class FittedModel:
         return np.concatenate([mean for mean, _ in functions(self.posterior, self._standardised(X))], axis=1)
 
     def log_likelihoods(self, X: Any, y: Any) -> np.ndarray:
-        """log p(y | x) under every posterior sample, (samples, rows), in the units of y."""
+        """log p(y | x) under every posterior sample, (samples, rows), in the units of y; of rows not in the fit."""
+        inputs, values = self._standardised_rows(X, y)
+        if self.local is None:
+            return self._in_units(log_densities(self.posterior, inputs, values))
+        blocks, parts = self._marginals(inputs), []
+        for block in blocks:
+            rows = block.mean.shape[1]
+            parts.append(local_log_densities(block, values[:rows]))
+            values = values[rows:]
+        return self._in_units(np.concatenate(parts, axis=1))
+
+    def _standardised_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         values = read_response(y, "numbers" if self.classes is None else "classes", self.classes).values
         inputs = self._standardised(X)
         require_same_rows(inputs, values)
-        standardised = log_densities(self.posterior, inputs, self.y_scaling.standardise(values))
-        return standardised - np.sum(np.log(self.y_scaling.scale))
+        return inputs, self.y_scaling.standardise(values)
+
+    def _in_units(self, log_densities: np.ndarray) -> np.ndarray:
+        return log_densities - np.sum(np.log(self.y_scaling.scale))
 
     def sampled_theta(self) -> dict[str, np.ndarray]:
         """Hyperparameters by name, one value a posterior sample; empty if all samples share theta."""
         return {name: np.asarray(values) for name, values in self.posterior.sampled_parameters().items()}
 
     def to_arviz(self, X: Any, y: Any = None) -> Any:
-        """Function values at X, sampled hyperparameters and, with y, log-likelihoods in the form of ArviZ."""
+        """Function values at X, sampled hyperparameters and, with y, log-likelihoods in the form of ArviZ.
+
+        The local part is left out: it has seen the rows of the fit.
+        """
         from deepwell.predict.arviz import to_arviz
 
         traces = {name: self._by_chain(trace) for name, trace in self.sampled_theta().items()}
-        log_likelihoods = None if y is None else self._by_chain(self.log_likelihoods(X, y))
+        log_likelihoods = None if y is None else self._by_chain(self._without_local().log_likelihoods(X, y))
         return to_arviz(self._by_chain(self.function_values(X)), traces, log_likelihoods)
 
     def leave_one_out(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """log p(y_i | the other rows) of every row of the fit, and the Pareto shape k of its estimate. Needs ArviZ."""
+        """log p(y_i | the other rows) of every row of the fit, and the Pareto shape k of its estimate. Needs ArviZ.
+
+        The local part is left out: it has seen the rows of the fit.
+        """
         from deepwell.predict.arviz import leave_one_out
 
-        return leave_one_out(self._by_chain(self.log_likelihoods(X, y)))
+        return leave_one_out(self._by_chain(self._without_local().log_likelihoods(X, y)))
 
-    def save(self, path: str | Path) -> None:
+    def _without_local(self) -> "FittedModel":
+        return dataclasses.replace(self, local=None)
+
+    def save(self, path: str | Path, training_rows: bool = True) -> None:
         """Write one ``.deepwell`` file: safetensors with plain metadata, no pickle.
 
+        The file of a model with a local part holds the training rows, which its predictions need.
+        ``training_rows=False`` leaves both out, and predictions are then those of the model without its local part.
         Kernels, likelihoods and other classes from outside the package are named by their import paths.
         """
-        write_model(Path(path), {**_by_field(self), "settings": _by_field(self.settings)})
+        kept = self if training_rows else self._without_local()
+        write_model(Path(path), {**_by_field(kept), "settings": _by_field(self.settings)})
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Do the chains agree on the function's values at the rows of X? See ``Diagnosis``."""
@@ -223,6 +253,16 @@ class FittedModel:
     def _by_chain(self, values: np.ndarray) -> np.ndarray:
         """(samples, ...) -> (chains, draws, ...)."""
         return values.reshape(*self.posterior.draws, *values.shape[1:])
+
+    @functools.cached_property
+    def _local_part(self) -> LocalPart | None:
+        return None if self.local is None else self.local.part(self.posterior)
+
+    def _marginals(self, X: np.ndarray) -> Iterator[Marginal]:
+        """p(y | x) under every sample, block by block of standardised rows."""
+        if self._local_part is None:
+            return marginals(self.posterior, X)
+        return self._local_part.marginals(self.posterior, X)
 
     def _prediction(self, blocks: Iterable[Marginal]) -> Prediction:
         return average_over_samples(blocks, self.y_scaling, self.single_target, self.classes)

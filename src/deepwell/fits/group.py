@@ -18,7 +18,7 @@ from deepwell.fits.fit import WORTH_A_WARNING, fit
 from deepwell.fits.fitted import FittedModel
 from deepwell.fits.interrupt import Interrupted, signal_watch
 from deepwell.fits.memory import memory_advice
-from deepwell.fits.prepare import Prepared, checked_seed, fitted_model, identity_of, prepare
+from deepwell.fits.prepare import Prepared, checked_seed, fitted_model, identity_of, prepare, with_local_part
 from deepwell.fits.presets import make_settings
 from deepwell.fits.progress import progress_bars
 from deepwell.inference.driver import Stopped, run_group
@@ -74,7 +74,8 @@ def fit_group(
         raise Interrupted(None, watch.caught)
     seconds = time.perf_counter() - started
     models = [
-        fitted_model(m, result, preset, seconds, len(members)) for m, result in zip(members, results, strict=True)
+        with_local_part(fitted_model(m, result, preset, seconds, len(members)), m)
+        for m, result in zip(members, results, strict=True)
     ]
     for i, model in enumerate(models):
         if model.numerical_issues(WORTH_A_WARNING):

@@ -2,10 +2,12 @@
 
 import dataclasses
 import hashlib
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.response import Response, read_response
@@ -14,13 +16,17 @@ from deepwell.data.scaling import Scaling, input_scaling
 from deepwell.data.tables import require_same_rows, to_matrix
 from deepwell.errors import InputError
 from deepwell.fits.fitted import FittedModel
+from deepwell.fits.local_part import learn_local_part
 from deepwell.fits.settings import Settings
 from deepwell.fits.start import OwnModel, make_problem, own_model, with_shape_of_model
 from deepwell.inference.driver import Result, Run
+from deepwell.inference.keys import local_part_key
 from deepwell.model.likelihoods.registry import CLASSES, default_likelihood, initial_likelihood, response_kind
+from deepwell.predict.local_part import LocalRows
 from deepwell.store.checkpoint import column_digests
 from deepwell.store.modules import fingerprint
 
+FEWEST_LOCAL_ROWS = 20
 STREAM = 0xDEE9
 """Sets the random numbers of a fit apart from those of a split with the same seed."""
 
@@ -36,6 +42,8 @@ class Prepared(NamedTuple):
     settings: Settings
     """As chosen, with a likelihood."""
     response: Response
+    standardised: tuple[np.ndarray, np.ndarray]
+    """X and y."""
 
     @property
     def run(self) -> Run:
@@ -94,7 +102,7 @@ def prepare(
     problem = make_problem(rng, standard_X, standard_y.shape[1], chosen, likelihood, init, own)
     key = jax.random.key(int(rng.integers(2**32)))
     rows = to_rows(rng, standard_X, standard_y, chosen.config(len(inputs.values)).batch_size)
-    return Prepared(known, key, problem, rows, chosen, response)
+    return Prepared(known, key, problem, rows, chosen, response, (standard_X, standard_y))
 
 
 def with_likelihood(settings: Settings, response: Response) -> Settings:
@@ -148,6 +156,20 @@ def fitted_model(prepared: Prepared, result: Result, preset: str, seconds: float
         jitter_retries=int(result.issues.jitter_retries),
         jitter_grew=tuple(int(count) for count in result.issues.jitter_grew),
     )
+
+
+def with_local_part(model: FittedModel, prepared: Prepared) -> FittedModel:
+    """The model with a local part, if its settings ask for one and there are rows enough."""
+    wanted = model.settings.local
+    if not wanted or prepared.response.kind != "numbers" or model.num_rows < FEWEST_LOCAL_ROWS:
+        return model
+    began = time.perf_counter()
+    X, y = (np.asarray(jnp.asarray(values, float)) for values in prepared.standardised)
+    learned = learn_local_part(model.posterior, X, y, local_part_key(prepared.key))
+    local = LocalRows(learned.part.kernel, X, y, learned.part.num_neighbours, learned.gain)
+    seconds = model.seconds + time.perf_counter() - began
+    helps = wanted is True or learned.gain > 0.0
+    return dataclasses.replace(model, local=local if helps else None, seconds=seconds)
 
 
 def checked_seed(seed: Any) -> int:

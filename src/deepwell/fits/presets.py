@@ -9,8 +9,8 @@ from deepwell.fits.settings import Settings
 from deepwell.inference.registry import method_named
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "best": {"burn_in": 20_000, "num_samples": 200, "batch_size": 10_000},
+    "default": {"local": "auto"},
+    "best": {"local": "auto", "burn_in": 20_000, "num_samples": 200, "batch_size": 10_000},
     "paper": {
         "width": 10,
         "num_inducing": 100,

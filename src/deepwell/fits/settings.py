@@ -37,6 +37,7 @@ GLIDING_FRICTION, QUIET_FRICTION = 0.01, 0.02
 """alpha while sampling where no gradient has the noise of a minibatch, and where control variates take most of it."""
 DECOUPLED_RATIO = 6
 """dsvi-decoupled has so many inducing points of the mean for each one of the variance: 300 and 50, as in the paper."""
+AUTO = "auto"
 DEEPEST = 100
 """Layers that are accepted."""
 
@@ -57,6 +58,11 @@ def _likelihood(name: str, value: Any) -> None:
 
 def _inference(name: str, value: Any) -> None:
     method_named(value)
+
+
+def _local(name: str, value: Any) -> None:
+    if not isinstance(value, bool) and value != AUTO:
+        raise InputError(f"{name}={value!r} must be True, False or {AUTO!r}")
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,13 @@ class Settings:
     e_steps: int = setting(500, whole(), "Sampler steps of an E-step of mcem.")
     e_samples: int = setting(10, whole(), "Samples that an E-step of mcem keeps.")
     m_steps: int = setting(200, whole(), "At most so many Adam steps in an M-step of mcem; fewer if it has converged.")
+    local: bool | str = setting(
+        False,
+        _local,
+        "A local part beside the inducing points, for numbers: what they miss at a row is read off the residuals of "
+        "its nearest training rows. ``auto``: if it improves the leave-one-out density of the training rows. Model "
+        "files then hold these rows.",
+    )
     jitter: float | None = setting(
         None,
         fraction,

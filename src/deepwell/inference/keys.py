@@ -26,6 +26,11 @@ def run_keys(key: PRNGKeyArray, num_phases: int) -> RunKeys:
     return RunKeys(tuple(phases), finish, start)
 
 
+def local_part_key(key: PRNGKeyArray) -> PRNGKeyArray:
+    """Of what is learned after a run with this key: the local part."""
+    return jax.random.fold_in(key, LAST_WORD)
+
+
 def iteration_key(phase_key: PRNGKeyArray, iteration: Int[Array, ""]) -> PRNGKeyArray:
     """Of one iteration of a phase."""
     return jax.random.fold_in(phase_key, iteration)

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from deepwell.data.scaling import Scaling
+from deepwell.predict.local_part import LocalRows
 from deepwell.store.modules import UnknownClass, decode, encode, given_classes
 from deepwell.store.soundness import require_sound
 from deepwell.store.tensor_file import DeepwellFileError, Tensors, read_tensor_file, write_tensor_file
@@ -22,7 +23,7 @@ PLAIN = (
 )  # fmt: skip
 LATER: dict[str, Any] = {"jitter_grew": (), "feature_types": (), "classes": None}
 """Plain fields that early files lack, and what they are then."""
-EARLY_SETTINGS = {"likelihood": "gaussian", "control_variates": False}
+EARLY_SETTINGS = {"likelihood": "gaussian", "control_variates": False, "local": False}
 """Settings that early files lack, as they were then."""
 SCALINGS = ("x_scaling", "y_scaling")
 
@@ -44,6 +45,10 @@ def write_model(path: Path, fields: dict[str, Any]) -> None:
     }
     if fields["conformity"] is not None:
         tensors["conformity"] = fields["conformity"]
+    if fields["local"] is not None:
+        description["local"] = {
+            name: encode(value, f"local.{name}", tensors) for name, value in fields["local"]._asdict().items()
+        }
     for name in SCALINGS:
         for part, array in fields[name]._asdict().items():
             tensors[f"{name}.{part}"] = np.asarray(array)
@@ -63,6 +68,10 @@ def read_model(path: Path, classes: Iterable[type] = ()) -> dict[str, Any]:
             fields[name] = Scaling(*(tensors.pop(f"{name}.{part}") for part in Scaling._fields))
         fields["conformity"] = tensors.pop("conformity", None)
         fields["posterior"] = decode(description["posterior"], tensors, given)
+        fields["local"] = None
+        if "local" in description:
+            parts = {name: decode(value, tensors, given) for name, value in description["local"].items()}
+            fields["local"] = LocalRows(**{**parts, "X": np.asarray(parts["X"]), "y": np.asarray(parts["y"])})
         settings = {name: decode(value, tensors, given) for name, value in description["settings"].items()}
         fields["settings"] = EARLY_SETTINGS | settings
         require_sound(fields)

@@ -18,7 +18,7 @@ import numpy as np
 
 from deepwell.errors import InputError
 from deepwell.inference import deep_gp_posteriors, net_posterior, posterior
-from deepwell.model import deep_gp, gaussian_outputs, kernels, layers, likelihoods, means, net, random_features
+from deepwell.model import deep_gp, gaussian_outputs, kernels, layers, likelihoods, local, means, net, random_features
 from deepwell.store.tensor_file import DeepwellFileError, Tensors, digest, is_storable
 
 LARGEST_NUMBER = 2**31
@@ -38,6 +38,8 @@ BUILT_IN: dict[str, type[eqx.Module]] = {
     "DeepGP": deep_gp.DeepGP,
     "Layer": layers.InducingLayer,
     "RandomFeatureLayer": random_features.RandomFeatureLayer,
+    "LocalKernel": local.LocalKernel,
+    "Tail": local.Tail,
     "Gaussian": likelihoods.Gaussian,
     "StudentT": likelihoods.StudentT,
     "HeteroscedasticGaussian": likelihoods.HeteroscedasticGaussian,

@@ -1,5 +1,6 @@
 """Whether the fields of a model that was read fit together. Nothing is predicted: shapes alone are computed."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -13,10 +14,12 @@ from deepwell.inference.posterior import Functions, Posterior
 from deepwell.model import likelihoods
 from deepwell.model.likelihoods import Likelihood, Marginal, Probabilities
 from deepwell.model.likelihoods.registry import LIKELIHOODS
+from deepwell.model.local import LocalKernel
 from deepwell.numerics.linalg import MAX_RETRIES
 
 LARGEST_LABEL = 2**53
 LARGEST_COUNT = 2**53
+MOST_NEIGHBOURS = 2**12
 NAMES, FLAGS, COUNTS = (
     ("feature_names", "target_names"),
     ("named", "single_target"),
@@ -30,6 +33,7 @@ def require_sound(fields: dict[str, Any]) -> None:
     _require_classes(fields["classes"])
     _require_posterior(fields["posterior"])
     _require_scalings(fields)
+    _require_local(fields)
     _require_likelihood(fields["posterior"].likelihoods()[0], fields["settings"]["likelihood"])
     _require_predictions(
         fields["posterior"], len(fields["feature_names"]), len(fields["target_names"]), fields["classes"]
@@ -94,6 +98,30 @@ def _require_scalings(fields: dict[str, Any]) -> None:
     scores, targets = fields["conformity"], len(fields["target_names"])
     if scores is not None and (scores.ndim != 2 or scores.shape[1] != targets or not np.all(np.isfinite(scores))):
         raise ValueError("the scores of calibration rows do not fit the target")
+
+
+def _require_local(fields: dict[str, Any]) -> None:
+    """The training rows fit the columns, and the kernel's numbers fit the rows."""
+    local, inputs, targets = fields["local"], len(fields["feature_names"]), len(fields["target_names"])
+    if local is None:
+        return
+    rows = len(local.X)
+    if not isinstance(local.kernel, LocalKernel) or fields["classes"] is not None:
+        raise ValueError("the local part has no kernel, or the target is a class")
+    if local.X.shape != (rows, inputs) or local.y.shape != (rows, targets) or rows != fields["num_rows"]:
+        raise ValueError("the training rows do not fit the columns")
+    if not np.all(np.isfinite(local.X)) or not np.all(np.isfinite(local.y)):
+        raise ValueError("the training rows must be finite")
+    if not isinstance(local.num_neighbours, int) or not 0 < local.num_neighbours <= min(rows, MOST_NEIGHBOURS):
+        raise ValueError("num_neighbours is out of bounds")
+    sizes = {field.name: (targets,) for field in dataclasses.fields(local.kernel) if field.name != "tail"}
+    sizes["log_lengthscales"] = (inputs + targets,)
+    numbers = {name: getattr(local.kernel, name) for name in sizes}
+    if local.kernel.tail is not None:
+        sizes["log_degrees"], numbers["log_degrees"] = (targets,), local.kernel.tail.log_degrees
+    for name, values in numbers.items():
+        if values.shape != sizes[name] or np.any(np.isnan(values)) or np.any(np.asarray(values) == np.inf):
+            raise ValueError(f"{name} of the local part does not fit")
 
 
 def _require_likelihood(likelihood: Likelihood, setting: Any) -> None:
