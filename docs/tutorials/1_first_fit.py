@@ -14,8 +14,8 @@ import deepwell
 
 # %% [markdown]
 # ## The data
-# The table has 300 rows and two inputs. The slope in `height` flips where `side` changes sign. A single Gaussian process
-# would smooth over this jump.
+# The table has 300 rows and two inputs. The slope in `height` flips where `side` changes sign. A single Gaussian
+# process would smooth over this jump.
 
 # %%
 rng = np.random.default_rng(0)

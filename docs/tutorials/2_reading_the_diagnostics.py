@@ -29,9 +29,9 @@ print(events[-1])
 
 # %% [markdown]
 # ## Did it converge?
-# R-hat compares the chains with each other, and each chain with itself. Near 1 is good. It uses function values at the
-# given rows, because the inducing outputs may differ between chains that agree on the function. With the short preset of
-# this tutorial the verdict may be "run longer", and then it is right.
+# R-hat compares the chains with each other, and each chain with itself. Near 1 is good. It uses function values at
+# the given rows, because the inducing outputs may differ between chains that agree on the function. With the short
+# preset of this tutorial the verdict may be "run longer", and then it is right.
 
 # %%
 verdict = model.diagnose(X[test])

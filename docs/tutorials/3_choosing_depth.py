@@ -19,8 +19,8 @@ noise = 0.1 * rng.standard_normal(250)
 
 # %% [markdown]
 # ## A jump: depth helps
-# The comparison is made row by row, so a row that is hard for every depth does not blur it. `±` is one standard error of
-# the difference. `enough` is the shallowest depth that is not clearly worse than the best.
+# The comparison is made row by row, so a row that is hard for every depth does not blur it. `±` is one standard error
+# of the difference. `enough` is the shallowest depth that is not clearly worse than the best.
 
 # %%
 jump = deepwell.compare_depths(X, np.sign(X["side"]) + noise, depths=(1, 2), preset="quick", seed=1)
@@ -48,8 +48,8 @@ for axes, (name, comparison) in zip(panels, {"jump": jump, "wave": wave}.items()
 # The standard error accounts for the rows only. A fit as short as these also varies with its seed, by about a tenth a
 # row. Before you believe a small difference, fit with the preset you mean to use, and with another seed.
 #
-# On the command line: `deepwell depths table.csv --target y --picture depths.png`. With `by="loo"` no rows are held out:
-# ArviZ computes leave-one-out from the samples. This favours deep models a little, because the hyperparameters have seen
-# every row.
+# On the command line: `deepwell depths table.csv --target y --picture depths.png`. With `by="loo"` no rows are held
+# out: ArviZ computes leave-one-out from the samples. This favours deep models a little, because the hyperparameters
+# have seen every row.
 #
 # Next: [classes](4_classification.py)

@@ -41,7 +41,7 @@ reliability = model.calibration(X[test], label[test])
 print(pd.DataFrame(reliability._asdict()).round(2))
 
 # %% [markdown]
-# `deepwell.DeepGPClassifier` is the same as a scikit-learn classifier. [Likelihoods](../likelihoods.md) has more than two
-# classes, and other likelihoods.
+# `deepwell.DeepGPClassifier` is the same as a scikit-learn classifier. [Likelihoods](../likelihoods.md) has more than
+# two classes, and other likelihoods.
 #
 # Next: [resuming an interrupted fit](5_resuming.py)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Resuming
 #
-# For a long fit on a machine that may stop, give `fit` a folder. The same call then resumes where the last one ended. The
-# result has the same bits as an uninterrupted fit.
+# For a long fit on a machine that may stop, give `fit` a folder. The same call then resumes where the last one ended.
+# The result has the same bits as an uninterrupted fit.
 
 # %%
 import numpy as np
@@ -39,7 +39,8 @@ except PowerCut:
 
 # %% [markdown]
 # ## The same call again
-# At most the chunk that was being computed is computed again. The log has the folder too, so it continues the same file.
+# At most the chunk that was being computed is computed again. The log has the folder too, so it continues the same
+# file.
 
 # %%
 done = []

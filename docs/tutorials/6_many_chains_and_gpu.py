@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Many chains, and a GPU
 #
-# One chain can stay in one place and still look converged. Several chains with different starts show whether they agree.
-# They run as one program, so on a GPU eight chains take far less than eight times as long as one.
+# One chain can stay in one place and still look converged. Several chains with different starts show whether they
+# agree. They run as one program, so on a GPU eight chains take far less than eight times as long as one.
 
 # %%
 import jax
