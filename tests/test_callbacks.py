@@ -14,7 +14,7 @@ import deepwell
 from deepwell import CsvLog, DeepGPRegressor, Event, InputError
 from deepwell.cli.main import app
 from deepwell.fits import progress
-from deepwell.fits.events import announcing
+from deepwell.fits.events import event_reporter
 
 QUICK = {"preset": "quick", "num_inducing": 8, "burn_in": 600, "num_samples": 40, "spacing": 10}
 RUN = CliRunner()
@@ -51,7 +51,7 @@ def test_the_rate_leaves_out_the_compilation(monkeypatch):
     clock = iter([0.0, 10.0, 12.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     seen = []
-    announce = announcing([seen.append], log_unit=2.0)
+    announce = event_reporter([seen.append], log_unit=2.0)
     announce("burn-in", 250, 1_000, 1.0)
     announce("burn-in", 500, 1_000, 1.5)
     assert seen == [Event("burn-in", 250, 1_000, -1.0, 10.0, None), Event("burn-in", 500, 1_000, -0.5, 12.0, 125.0)]
@@ -220,7 +220,7 @@ EVENTS = [Event("burn-in", 250, 1_000, -1.25, 3.0, None), Event("sampling", 1_00
 
 
 def shown_by(verbose=True):
-    with progress.showing(verbose) as bars:
+    with progress.progress_bars(verbose) as bars:
         for bar in bars:
             for event in EVENTS:
                 bar(event)

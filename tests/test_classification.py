@@ -82,7 +82,7 @@ def test_every_method_and_likelihood_learns_a_ring(number, turn):
     found = model.predict_dist(X_new).scores(y_new)
     assert found["accuracy"] > 0.9
     assert found["test_log_likelihood"] > -0.35  # the base rate has -0.66
-    assert model.troubles() == ""
+    assert model.numerical_issues() == ""
 
 
 def test_a_rare_class_is_found():

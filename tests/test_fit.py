@@ -129,15 +129,15 @@ def test_a_whole_fit_at_depth_one_has_the_closed_form_posterior():
 def test_kernels_whose_variance_can_vanish_learn_without_a_refused_step(kernel, rows):
     X, y = table(rows, 2)
     model = deepwell.fit(X, y, kernel=kernel, **TINY)
-    assert (model.refused_moves, model.refused_updates, model.troubles()) == (0, 0, "")
+    assert (model.refused_moves, model.refused_updates, model.numerical_issues()) == (0, 0, "")
     assert np.all(np.isfinite(model.predict(X, return_std=True)))
 
 
 def test_troubles_are_told(fitted):
     troubled = dataclasses.replace(fitted, refused_updates=3, jitter_retries=2)
-    assert "3 hyperparameter steps were refused because they left the finite numbers" in troubled.troubles()
-    assert "100 times the usual jitter" in troubled.troubles()
-    assert fitted.troubles() == ""
+    assert "3 hyperparameter steps were refused because they left the finite numbers" in troubled.numerical_issues()
+    assert "100 times the usual jitter" in troubled.numerical_issues()
+    assert fitted.numerical_issues() == ""
 
 
 def test_settings_given_as_numpy_numbers_can_be_saved(tmp_path):

@@ -172,7 +172,7 @@ def calibration(model: FittedModel, held_out: HeldOut) -> tuple[str, list[Pictur
 def convergence(model: FittedModel, X: np.ndarray) -> Convergence:
     """The trace of the fit; of samples, the agreement of the chains."""
     pictures = [draw("trace", "log-likelihood over the iterations of the fit", plots.trace, model.trace)]
-    problems = model.troubles()
+    problems = model.numerical_issues()
     if not model.posterior.has_chains:
         verdict = f"{model.settings.inference} has no chains: it has converged if the curve is flat at its end."
         return Convergence(verdict, problems, pictures)

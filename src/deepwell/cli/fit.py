@@ -77,8 +77,8 @@ def fit(
             raise typer.Exit(128 + interrupted.signal) from None
         model.save(out)
         typer.echo(f"{out}: {summary(model)}")
-        if model.troubles():
-            typer.echo(f"numerical problems: {model.troubles()}")
+        if model.numerical_issues():
+            typer.echo(f"numerical problems: {model.numerical_issues()}")
         if report is not None:
             training = X.iloc[train].to_numpy(float), targets.iloc[train].to_numpy()
             write_report(model, report, HeldOut(X.iloc[test], targets.iloc[test].to_numpy(), training), out.name)

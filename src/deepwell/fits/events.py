@@ -31,7 +31,7 @@ class Event(NamedTuple):
 Callback = Callable[[Event], Any]
 
 
-def announcing(callbacks: Iterable[Callback], log_unit: float) -> Progress:
+def event_reporter(callbacks: Iterable[Callback], log_unit: float) -> Progress:
     """The function that the driver calls after every chunk; ``log_unit`` turns log-likelihoods into the units of y."""
     listeners = list(callbacks)
     started = time.monotonic()

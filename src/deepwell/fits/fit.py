@@ -13,13 +13,13 @@ import numpy as np
 from deepwell.data.response import read_response
 from deepwell.data.tables import take_rows
 from deepwell.errors import InputError
-from deepwell.fits.events import Callback, announcing, checked_callbacks
+from deepwell.fits.events import Callback, checked_callbacks, event_reporter
 from deepwell.fits.fitted import FittedModel
-from deepwell.fits.interrupt import Interrupted, watching
-from deepwell.fits.memory import explaining_memory
+from deepwell.fits.interrupt import Interrupted, signal_watch
+from deepwell.fits.memory import memory_advice
 from deepwell.fits.prepare import STREAM, checked_seed, fitted_model, identity_of, prepare
 from deepwell.fits.presets import make_settings
-from deepwell.fits.progress import showing
+from deepwell.fits.progress import progress_bars
 from deepwell.fits.settings import Settings
 from deepwell.fits.start import OwnModel, fitted_start, refuse_shape_beside_model, with_shape_of
 from deepwell.inference.driver import Hooks, Position, Result, Stopped, has_snapshots, run_one, snapshot
@@ -97,14 +97,14 @@ def fit(
         return fitted_model(prepared, result, preset, time.perf_counter() - started)
 
     identity = partial(identity_of, X, prepared)
-    with watching() as watch:
+    with signal_watch() as watch:
         try:
             with (
                 checkpointing(checkpoint, identity, every, watch.stop) as hooks,
-                showing(verbose) as bars,
-                explaining_memory(chosen, prepared.known["num_rows"]),
+                progress_bars(verbose) as bars,
+                memory_advice(chosen, prepared.known["num_rows"]),
             ):
-                announce = announcing((*callbacks, *bars), prepared.log_unit)
+                announce = event_reporter((*callbacks, *bars), prepared.log_unit)
                 if monitor is not None:
                     hooks = _monitored(hooks, monitor, lambda *now: fitted_by_now(snapshot(prepared.run, *now)))
                 fitted = fitted_by_now(run_one(prepared.run, announce, hooks))
@@ -113,8 +113,8 @@ def fit(
             raise Interrupted(so_far, watch.caught or signal.SIGINT) from None
     if watch.caught is not None:  # too late to stop, but not to be told
         raise Interrupted(fitted, watch.caught)
-    if fitted.troubles(WORTH_A_WARNING):
-        warnings.warn(fitted.troubles(WORTH_A_WARNING), stacklevel=2)
+    if fitted.numerical_issues(WORTH_A_WARNING):
+        warnings.warn(fitted.numerical_issues(WORTH_A_WARNING), stacklevel=2)
     return fitted if held_out is None else fitted.calibrated(*held_out)
 
 

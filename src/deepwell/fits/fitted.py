@@ -1,6 +1,7 @@
 """A fitted model: predictions in the user's units, and what is known about the fit."""
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,24 +183,29 @@ class FittedModel:
         values = self.function_values(X).reshape(*self.posterior.draws, -1)
         return diagnose(values, effective_sizes(values))
 
-    def troubles(self, least_share: float = 0.0) -> str:
+    def numerical_issues(self, least_share: float = 0.0) -> str:
         """What went wrong numerically during the fit, in one sentence; empty if nothing did.
 
         Jitter that grew in less than ``least_share`` of the iterations, which is common and harmless, is left out.
         """
-        found = []
+        issues = []
         if self.refused_moves:
-            found.append(f"{self.refused_moves} {method_named(self.settings.inference).traits.refused_move}")
+            issues.append(f"{self.refused_moves} {method_named(self.settings.inference).traits.refused_move}")
         if self.refused_updates:
-            found.append(
+            issues.append(
                 f"{self.refused_updates} hyperparameter steps were refused because they left the finite numbers"
             )
         for layer, count in enumerate(self.jitter_grew):
             if count > least_share * self.trace[-1][0]:
-                found.append(f"the jitter of layer {layer + 1} had to grow in {count} iterations")
+                issues.append(f"the jitter of layer {layer + 1} had to grow in {count} iterations")
         if self.jitter_retries:
-            found.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
-        return "; ".join(found)
+            issues.append(f"K_ZZ needed {10**self.jitter_retries} times the usual jitter at the end")
+        return "; ".join(issues)
+
+    def troubles(self, least_share: float = 0.0) -> str:
+        """The old name of ``numerical_issues``."""
+        warnings.warn("troubles() is now numerical_issues(); it goes with version 0.7", FutureWarning, stacklevel=2)
+        return self.numerical_issues(least_share)
 
     def _numeric(self, X: Any, what: str) -> NumberPrediction:
         prediction = self.predict_dist(X)

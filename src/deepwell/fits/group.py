@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepwell.data.response import shared_classes
-from deepwell.fits.events import announcing
+from deepwell.fits.events import event_reporter
 from deepwell.fits.fit import WORTH_A_WARNING, fit
 from deepwell.fits.fitted import FittedModel
-from deepwell.fits.interrupt import Interrupted, watching
-from deepwell.fits.memory import explaining_memory
+from deepwell.fits.interrupt import Interrupted, signal_watch
+from deepwell.fits.memory import memory_advice
 from deepwell.fits.prepare import Prepared, checked_seed, fitted_model, identity_of, prepare
 from deepwell.fits.presets import make_settings
-from deepwell.fits.progress import showing
+from deepwell.fits.progress import progress_bars
 from deepwell.inference.driver import Stopped, run_group
 from deepwell.model.likelihoods.registry import response_kind
 from deepwell.store.checkpoint import checkpointing
@@ -60,14 +60,14 @@ def fit_group(
     key, problem, rows = jax.tree.map(lambda *x: jnp.stack(x), *[(m.key, m.problem, m.rows) for m in members])
     together = members[0].run._replace(key=key, problem=problem, rows=rows)
     log_unit = float(np.mean([m.log_unit for m in members]))
-    with watching() as watch:
+    with signal_watch() as watch:
         try:
             with (
                 checkpointing(checkpoint, partial(_group_identity, tables, members), every, watch.stop) as hooks,
-                showing(verbose) as bars,
-                explaining_memory(chosen, members[0].known["num_rows"], len(members)),
+                progress_bars(verbose) as bars,
+                memory_advice(chosen, members[0].known["num_rows"], len(members)),
             ):
-                results = run_group(together, announcing(bars, log_unit), hooks)
+                results = run_group(together, event_reporter(bars, log_unit), hooks)
         except Stopped:
             raise Interrupted(None, watch.caught or signal.SIGINT) from None
     if watch.caught is not None:
@@ -77,8 +77,8 @@ def fit_group(
         fitted_model(m, result, preset, seconds, len(members)) for m, result in zip(members, results, strict=True)
     ]
     for i, model in enumerate(models):
-        if model.troubles(WORTH_A_WARNING):
-            warnings.warn(f"table {i}: {model.troubles(WORTH_A_WARNING)}", stacklevel=2)
+        if model.numerical_issues(WORTH_A_WARNING):
+            warnings.warn(f"table {i}: {model.numerical_issues(WORTH_A_WARNING)}", stacklevel=2)
     return models
 
 

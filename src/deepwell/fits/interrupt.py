@@ -43,7 +43,7 @@ class Watch:
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
+def signal_watch() -> Iterator[Watch]:
     """Catch signals during a fit. Only the main thread can; in others nothing is caught.
 
     If an error ends the fit after a signal was caught, ``Interrupted`` without a model is raised from that error,

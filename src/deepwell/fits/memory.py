@@ -13,7 +13,7 @@ class OutOfMemory(MemoryError):  # noqa: N818
 
 
 @contextmanager
-def explaining_memory(settings: Settings, num_rows: int, tables: int = 1) -> Iterator[None]:
+def memory_advice(settings: Settings, num_rows: int, tables: int = 1) -> Iterator[None]:
     """Turn XLA's error into one that names a batch size and a number of chains which need about half as much.
 
     With several tables fitted as one program it first suggests fewer of them, which changes no result.

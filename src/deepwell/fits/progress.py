@@ -13,7 +13,7 @@ SECONDS_BETWEEN_UPDATES = 0.2
 
 
 @contextmanager
-def showing(verbose: bool) -> Iterator[list[Callback]]:
+def progress_bars(verbose: bool) -> Iterator[list[Callback]]:
     """The callbacks that show progress here, none unless ``verbose``."""
     if not verbose:
         yield []

@@ -75,12 +75,12 @@ def variance_inputs(
     if counts is None:
         return (None,) * model.depth
     centres = kmeans(rng, X, max(counts))
-    found = []
+    inputs = []
     for layer, count in zip(model.layers, counts, strict=True):
         chosen = centres if count >= len(centres) else centres[np.sort(rng.choice(len(centres), count, replace=False))]
-        found.append(jnp.asarray(chosen, float))
+        inputs.append(jnp.asarray(chosen, float))
         centres = np.asarray(layer.mean(jnp.asarray(centres, float)))
-    return tuple(found)
+    return tuple(inputs)
 
 
 def _hidden_mean(X: np.ndarray, width: int) -> Mean:

@@ -44,13 +44,13 @@ def inverse_cholesky(K: Float[Array, "m m"], jitter: float) -> InverseFactor:
 
 def inverse_cholesky_all(grams: Sequence[Float[Array, "_ _"]], jitters: Sequence[float]) -> tuple[InverseFactor, ...]:
     """``inverse_cholesky`` of several matrices, those of one size and jitter as one batch."""
-    found: dict[int, InverseFactor] = {}
+    factors: dict[int, InverseFactor] = {}
     kinds = [(len(gram), jitter) for gram, jitter in zip(grams, jitters, strict=True)]
     for kind in dict.fromkeys(kinds):
         members = [i for i, other in enumerate(kinds) if other == kind]
         batch = jax.vmap(inverse_cholesky, (0, None))(jnp.stack([grams[i] for i in members]), kind[1])
-        found |= {i: jax.tree.map(lambda x, place=place: x[place], batch) for place, i in enumerate(members)}
-    return tuple(found[i] for i in range(len(grams)))
+        factors |= {i: jax.tree.map(lambda x, place=place: x[place], batch) for place, i in enumerate(members)}
+    return tuple(factors[i] for i in range(len(grams)))
 
 
 def _jittered(K: Array, jitter: float, retries: Array) -> Array:

@@ -7,10 +7,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from deepwell.inference.posterior import Posterior
+from deepwell.inference.posterior import Functions, Posterior
 from deepwell.model import likelihoods
-from deepwell.model.likelihoods import Likelihood, Probabilities
+from deepwell.model.likelihoods import Likelihood, Marginal, Probabilities
 from deepwell.model.likelihoods.registry import LIKELIHOODS
 from deepwell.numerics.linalg import MAX_RETRIES
 
@@ -103,15 +104,23 @@ def _require_likelihood(likelihood: Likelihood, setting: Any) -> None:
         raise ValueError("epsilon must lie between 0 and 1")
 
 
+def _functions(posterior: Posterior, X: Array) -> Functions:
+    return posterior.functions(posterior.prepare(), X)
+
+
+def _marginals(posterior: Posterior, functions: Functions) -> Marginal:
+    return posterior.marginals(functions)
+
+
 def _require_predictions(posterior: Posterior, inputs: int, targets: int, classes: tuple[Any, ...] | None) -> None:
     """Functions and predictions at two rows would have the shapes that the columns ask for."""
     dtype = next(x.dtype for x in jax.tree.leaves(posterior) if eqx.is_inexact_array(x))
     rows = jax.ShapeDtypeStruct((2, inputs), dtype)
-    means, variances = jax.eval_shape(lambda p, X: p.functions(p.prepare(), X), posterior, rows)
+    means, variances = jax.eval_shape(_functions, posterior, rows)
     samples, latents = math.prod(posterior.draws), posterior.likelihoods()[0].num_latents(targets)
     if means.shape != (samples, 2, latents) or variances.shape not in ((samples, 2, 1), (samples, 2, latents)):
         raise ValueError(f"functions would have shape {means.shape}")
-    marginals = jax.eval_shape(lambda p, f: p.marginals(f), posterior, (means, variances))
+    marginals = jax.eval_shape(_marginals, posterior, (means, variances))
     shape = (samples, 2, targets if classes is None else len(classes))
     if jax.tree.leaves(marginals)[0].shape[:3] != shape or isinstance(marginals, Probabilities) != (
         classes is not None
