@@ -161,7 +161,9 @@ def test_lines_of_documents_are_at_most_120_characters_long(path):
 
 
 def anchors(path):
-    """Of the headings, as GitHub names them: small letters, no punctuation, hyphens for spaces."""
+    """Of the headings, as GitHub names them: small letters, no punctuation, hyphens for spaces. Of code, its lines."""
+    if path.suffix == ".py":
+        return {f"L{number}" for number, _ in enumerate(path.read_text().splitlines(), 1)}
     headings = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", path.read_text(), flags=re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
