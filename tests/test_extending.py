@@ -271,3 +271,32 @@ def test_an_own_method(registered, tmp_path):
     np.testing.assert_allclose(np.mean(draws, 0), exact[:, 0], atol=0.15)
     with pytest.raises(deepwell.InputError, match="there is an inference method 'metropolis' already"):
         register(registered)
+
+
+def test_own_likelihoods_in_the_estimators():
+    X, y = wave()
+    settings = {"preset": "quick", "burn_in": 50, "n_samples": 5, "n_inducing": 10, "random_state": 0}
+    laplace = Laplace(jnp.full((1,), np.log(0.01), float))
+    estimator = deepwell.DeepGPRegressor(likelihood=laplace, **settings).fit(X, y)
+    assert isinstance(estimator.model_.posterior.model.likelihood, Laplace)
+    with pytest.raises(deepwell.InputError, match="Laplace is a likelihood of numbers, not of classes"):
+        deepwell.DeepGPClassifier(likelihood=laplace, **settings).fit(X, (y > 0).astype(int))
+
+
+def test_a_new_rate_compiles_nothing():
+    from test_compilation import compilations
+
+    settings = {**SHORT, "burn_in": 20, "num_samples": 4, "spacing": 5}
+    deepwell.fit(*wave(), **settings)
+    with compilations() as again:
+        deepwell.fit(*wave(), step_size=0.011, friction=0.07, learning_rate=0.013, sampling_friction=0.3, **settings)
+    assert len(again) == 0
+
+
+def test_a_schedule_is_followed():
+    """A step size that falls to nothing at once leaves v where it is; one that does not moves it."""
+    X, y = wave()
+    settings = {**SHORT, "depth": 1, "burn_in": 200, "fixed": ["*"]}
+    still, moving = (deepwell.fit(X, y, step_size=rate, **settings) for rate in ((1e-9, 1e-9), (0.03, 1e-9)))
+    sizes = [float(np.max(np.abs(model.posterior.samples[0]))) for model in (still, moving)]
+    assert sizes[0] < 1e-3 < 0.1 < sizes[1]

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +20,7 @@ from deepwell.assess.evaluate import evaluate
 from deepwell.assess.small_problems import shallow
 from deepwell.cli.main import app
 from deepwell.cli.reproduce import ALL, reproduce
+from deepwell.fits.fitted import FittedModel
 from deepwell.fits.presets import make_settings
 from deepwell.inference.deep_gp_posteriors import shared_theta
 from deepwell.inference.driver import is_chunk_end
@@ -25,6 +28,7 @@ from deepwell.inference.registry import method_named
 from deepwell.store.checkpoint import Checkpoints
 from deepwell.studies import benchmark_sets, curves, gaussianity, toy, toy_problem
 from deepwell.studies.curves import scored_iterations
+from deepwell.studies.job import RowWriter
 from deepwell.studies.options import SMOKE_SETTINGS, StudyOptions
 from deepwell.studies.paper_methods import PAPER_METHODS, select_methods
 from deepwell.studies.registry import STUDIES
@@ -256,15 +260,15 @@ def test_the_toys_model_is_the_one_that_fit_makes():
 
 def test_the_toy_is_fitted_with_the_preset_that_its_rows_name(tmp_path, monkeypatch):
     def fit(*data, preset="default", **options):
-        return SimpleNamespace(preset=preset, diagnose=lambda X: preset)
+        return Mock(spec=FittedModel, preset=preset, diagnose=lambda X: preset)
 
     monkeypatch.setattr(toy, "fit", fit)
     member = {"method": "SGHMC", "noise_variance": 0.01, "seed": 0, "preset": "quick", "settings": {}}
     assert toy.fit_points(member, None).preset == "quick"
     assert toy.fit_points(member, toy.fit_points(member, None)).preset == "quick"
-    written = []
-    toy.ROWS_BY_KIND["verdict"]([member], tmp_path, lambda member, rest: written.append(rest))
-    assert written == [{"verdict": "quick"}]
+    write = Mock(spec=RowWriter)
+    toy.ROWS_BY_KIND["verdict"]([member], tmp_path, write)
+    assert [call.args for call in write.call_args_list] == [(member, {"verdict": "quick"})]
 
 
 def test_the_verdict_on_four_chains_names_the_modes():
@@ -288,7 +292,7 @@ def test_inducing_outputs_are_coloured_by_the_kernel():
     """u = L v with L L' = K_ZZ, against numpy's Cholesky factor."""
     model = shallow(np.linspace(-1, 1, 5)[:, None], jitter=1e-4)
     v = np.random.default_rng(0).standard_normal((1, 3, 5)).astype(np.float32)
-    u = gaussianity.inducing_outputs(shared_theta(jax.random.key(0), model, v))
+    u = gaussianity.inducing_outputs(shared_theta(jax.random.key(0), model, jnp.asarray(v)))
     K = np.asarray(model.layers[0].gram(), np.float64)
     L = np.linalg.cholesky(K + 1e-4 * np.mean(np.diag(K)) * np.eye(5))
     np.testing.assert_allclose(u, v[0] @ L.T, atol=1e-3)

@@ -7,11 +7,12 @@ import pytest
 import deepwell
 from deepwell.data.splits import split_rows
 from deepwell.studies import curves, gaussianity, large_tables, toy, toy_problem, uci
+from deepwell.studies.job import RowWriter
 from deepwell.studies.options import SMOKE_SETTINGS, StudyDefaults, StudyOptions
 from deepwell.studies.synthetic import synthetic_table
 
 
-class Written:
+class Written(RowWriter):
     """In the place of a sweep's writer."""
 
     def __init__(self):

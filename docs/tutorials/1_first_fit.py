@@ -1,10 +1,10 @@
 # %% [markdown]
 # # A first fit
 #
-# A deep Gaussian process takes a table and gives back, for every new row, not a number but a distribution. This
-# tutorial fits one, predicts, scores the prediction and saves the model.
+# A deep Gaussian process predicts a distribution for every new row of a table. This tutorial fits one, predicts, scores
+# the prediction and saves the model.
 #
-# `preset="quick"` keeps it to seconds. Leave it out for real work.
+# `preset="quick"` makes it take seconds. Leave it out for real work.
 
 # %%
 import numpy as np
@@ -14,8 +14,8 @@ import deepwell
 
 # %% [markdown]
 # ## The data
-# 300 rows, two inputs. Where `side` changes sign, the slope in `height` flips: a jump that a single Gaussian process
-# smooths over.
+# The table has 300 rows and two inputs. The slope in `height` flips where `side` changes sign. A single Gaussian
+# process would smooth over this jump.
 
 # %%
 rng = np.random.default_rng(0)
@@ -25,15 +25,15 @@ train, test = slice(0, 200), slice(200, 300)
 
 # %% [markdown]
 # ## Fit
-# `fit` standardises the columns itself: give it your own units. The same seed gives the same model.
+# `fit` standardises the columns itself, so give it your own units. The same seed gives the same model.
 
 # %%
 model = deepwell.fit(X[train], y[train], preset="quick", seed=0)
 
 # %% [markdown]
 # ## Predict
-# `predict` gives the mean, and the standard deviation if asked. `predict_dist` gives the whole distribution, a mixture
-# over posterior samples: density, quantiles, intervals, draws.
+# `predict` returns the mean, and the standard deviation if you ask for it. `predict_dist` returns the whole
+# distribution, a mixture over posterior samples: density, quantiles, intervals and draws.
 
 # %%
 mean, std = model.predict(X[test], return_std=True)
@@ -43,7 +43,7 @@ print(pd.DataFrame({"load": y[test], "mean": mean, "std": std, "5 %": lower, "95
 
 # %% [markdown]
 # ## How good?
-# The error of the mean beside the spread of y, and the share of rows inside their 90 % interval.
+# Compare the error of the mean with the spread of y, and count the rows inside their 90 % interval.
 
 # %%
 error = float(np.sqrt(np.mean((mean - y[test]) ** 2)))
@@ -51,8 +51,8 @@ inside = float(np.mean((lower <= y[test]) & (y[test] <= upper)))
 print(f"error {error:.2f}, standard deviation of y {y[test].std():.2f}, inside 90 % intervals: {inside:.0%}")
 
 # %% [markdown]
-# ## Keep it
-# One file, plain numbers and metadata, no pickle. The loaded model predicts the same bits.
+# ## Save it
+# The model is one file of numbers and plain metadata, without pickle. The loaded model predicts the same bits.
 
 # %%
 model.save("load.deepwell")
@@ -60,4 +60,4 @@ loaded = deepwell.load("load.deepwell")
 print(np.array_equal(loaded.predict(X[test]), mean))
 
 # %% [markdown]
-# Next: [are the error bars to be trusted, and did the sampler converge?](2_reading_the_diagnostics.py)
+# Next: [did the sampler converge, and can you trust the error bars?](2_reading_the_diagnostics.py)

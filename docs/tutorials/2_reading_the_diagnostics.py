@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Reading the diagnostics
 #
-# Three questions to ask of every fit: did it converge, can I trust the error bars, what did it learn?
+# Ask three questions of every fit: did it converge, can I trust the error bars, and what did it learn?
 
 # %%
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ train, test = slice(0, 200), slice(200, 300)
 
 # %% [markdown]
 # ## Watch it
-# A callback is called with an event after every chunk of iterations; `CsvLog("trace.csv")` would write them to a file,
-# `verbose=True` shows a bar. Here they are kept in a list.
+# A callback is called with an event after every chunk of iterations. Here a list keeps the events.
+# `CsvLog("trace.csv")` would write them to a file, and `verbose=True` shows a bar.
 
 # %%
 events = []
@@ -29,9 +29,9 @@ print(events[-1])
 
 # %% [markdown]
 # ## Did it converge?
-# R-hat compares chains with each other and each with itself, on function values at the rows given: the inducing
-# outputs themselves may differ between chains that agree on the function. Near 1 is good. With the short preset of this
-# tutorial the verdict may well be "run longer", and it is right.
+# R-hat compares the chains with each other, and each chain with itself. Near 1 is good. It uses function values at
+# the given rows, because the inducing outputs may differ between chains that agree on the function. With the short
+# preset of this tutorial the verdict may be "run longer", and then it is right.
 
 # %%
 verdict = model.diagnose(X[test])
@@ -39,7 +39,7 @@ print(verdict)
 
 # %% [markdown]
 # ## Can I trust the error bars?
-# On rows the fit has not seen. The first picture is flat if the predictions are honest, the second follows the
+# Check them on rows that the fit has not seen. If they are honest, the first picture is flat and the second follows the
 # diagonal.
 
 # %%
@@ -50,8 +50,8 @@ plots.pit_histogram(left, calibration)
 plots.coverage_curve(right, calibration)
 
 # %% [markdown]
-# Where they are not honest, rows kept out of the fit can correct them: conformal intervals hold y at least as often as
-# they say, whatever the model. (`fit(..., calibration=0.2)` keeps rows out by itself.)
+# If they are not honest, rows kept out of the fit can correct them. Conformal intervals contain y at least as often as
+# they claim, whatever the model. (`fit(..., calibration=0.2)` keeps out rows by itself.)
 
 # %%
 adjusted = model.calibrated(X[test][:50], y[test][:50])
@@ -60,7 +60,7 @@ print(f"mean width of 90 % intervals after adjustment: {np.mean(upper - lower):.
 
 # %% [markdown]
 # ## What did it learn?
-# How steeply the prediction changes with each input, and the prediction along one of them.
+# `relevance` is how steeply the prediction changes with each input. `slice_along` is the prediction along one of them.
 
 # %%
 relevance = model.relevance(X[test])
@@ -69,7 +69,7 @@ figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 plots.slice_bands(axes, model.slice_along(X, "height"))
 
 # %% [markdown]
-# ## All of it on one page
+# ## Everything on one page
 
 # %%
 write_report(model, "report.html", HeldOut(X[test], y[test].to_numpy()))

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Classification
 #
-# A target of text or truth values is a class. The prediction is a probability for each.
+# A target of text or truth values is a class. The prediction is a probability for each class.
 
 # %%
 import numpy as np
@@ -24,7 +24,7 @@ print(probabilities[:3].round(2))
 
 # %% [markdown]
 # ## How good?
-# Against the labels, a few of which are wrong by design, and against the truth behind them.
+# Compare with the labels, a few of which are wrong by design, and with the truth behind them.
 
 # %%
 answers = model.predict(X[test])
@@ -34,14 +34,14 @@ print(f"right by the labels {right:.0%}, right in truth {truly_right:.0%}")
 
 # %% [markdown]
 # ## Do the probabilities mean what they say?
-# Of the rows to which the model gives its answer with 80 % confidence, about 80 % should be right.
+# Of the answers that the model gives with 80 % confidence, about 80 % should be right.
 
 # %%
 reliability = model.calibration(X[test], label[test])
 print(pd.DataFrame(reliability._asdict()).round(2))
 
 # %% [markdown]
-# scikit-learn's contract is `deepwell.DeepGPClassifier`; more than two classes, and other likelihoods, are in
-# [likelihoods](../likelihoods.md).
+# `deepwell.DeepGPClassifier` is the same as a scikit-learn classifier. [Likelihoods](../likelihoods.md) has more than
+# two classes, and other likelihoods.
 #
-# Next: [long fits, interrupted](5_resuming.py)
+# Next: [resuming an interrupted fit](5_resuming.py)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Resuming
 #
-# A long fit on a machine that may stop: give `fit` a folder, and the same call goes on where the last one ended, to
-# the same bits as if nothing had happened.
+# For a long fit on a machine that may stop, give `fit` a folder. The same call then resumes where the last one ended.
+# The result has the same bits as an uninterrupted fit.
 
 # %%
 import numpy as np
@@ -16,8 +16,8 @@ y = pd.Series(np.sign(X["side"]) * X["height"] + 0.1 * rng.standard_normal(200),
 
 # %% [markdown]
 # ## An interruption
-# Ctrl-C and SIGTERM end a fit after its current chunk, with `deepwell.Interrupted`. Here a callback plays the
-# accident: it raises in the middle. The exception comes through, and the checkpoint stays.
+# Ctrl-C and SIGTERM end a fit after its current chunk, with `deepwell.Interrupted`. Here a callback simulates an
+# accident by raising in the middle. The exception ends the call, and the checkpoint stays.
 
 
 # %%
@@ -26,7 +26,7 @@ class PowerCut(Exception):
 
 
 def power_cut(event: deepwell.Event) -> None:
-    """Happens after 1,000 iterations."""
+    """Raise after 1,000 iterations."""
     if event.done >= 1_000:
         raise PowerCut
 
@@ -39,7 +39,7 @@ except PowerCut:
 
 # %% [markdown]
 # ## The same call again
-# At most the chunk that was under way is computed again. The log knows the folder too, and goes on in the same
+# At most the chunk that was being computed is computed again. The log has the folder too, so it continues the same
 # file.
 
 # %%
@@ -59,6 +59,6 @@ trace = pd.read_csv("trace.csv")
 print(trace.tail(3).round(3))
 
 # %% [markdown]
-# What else can go wrong, and what happens then: [robustness](../robustness.md).
+# [Robustness](../robustness.md) lists what else can go wrong, and what happens then.
 #
 # Next: [many chains, and a GPU](6_many_chains_and_gpu.py)

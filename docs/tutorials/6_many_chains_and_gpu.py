@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Many chains, and a GPU
 #
-# One chain can sit in one place and look content. Several, started apart, show whether they agree; and they run as
-# one program, so that on a GPU eight take far less than eight times as long as one.
+# One chain can stay in one place and still look converged. Several chains with different starts show whether they
+# agree. They run as one program, so on a GPU eight chains take far less than eight times as long as one.
 
 # %%
 import jax
@@ -18,15 +18,15 @@ train, test = slice(0, 200), slice(200, 300)
 
 # %% [markdown]
 # ## Where does it run?
-# JAX takes a GPU if it sees one: `pip install 'deepwell[gpu]'`, and nothing in the code changes. On the command line
-# `--device cpu` or `--device gpu` decides.
+# JAX uses a GPU if it finds one. Run `pip install 'deepwell[gpu]'`; the code stays the same. On the command line,
+# `--device cpu` or `--device gpu` chooses.
 
 # %%
 device = jax.devices()[0]
 print(device.platform, device.device_kind)
 
 # %% [markdown]
-# To choose in Python, say it around the fit:
+# To choose in Python, put the fit in a context:
 
 # %%
 with jax.default_device(jax.devices("cpu")[0]):
@@ -34,8 +34,8 @@ with jax.default_device(jax.devices("cpu")[0]):
 
 # %% [markdown]
 # ## Four chains, one answer?
-# The chains share hyperparameters, so they sample one posterior and R-hat means something. Predictions mix the samples
-# of all of them.
+# The chains share hyperparameters, so they sample one posterior and R-hat has a meaning. Predictions mix the samples of
+# all chains.
 
 # %%
 chains, draws = model.posterior.draws
@@ -45,13 +45,17 @@ print(verdict)
 
 # %% [markdown]
 # ## What each chain says
-# The mean of every chain at three rows. Where they differ by more than their spread, run longer: a larger `burn_in`, or
-# more `spacing` between draws.
+# These are the means of every chain at three rows. If they differ by more than their spread, run longer: use a larger
+# `burn_in` or more `spacing` between draws.
 
 # %%
 values = model.function_values(X[test][:3])[:, :, 0].reshape(chains, draws, 3)
 print(pd.DataFrame(values.mean(1), index=[f"chain {i + 1}" for i in range(chains)]).round(2))
 
 # %% [markdown]
-# On a GPU also think of: `batch_size` (larger ones cost little there), `num_chains=8` or more, `deepwell evaluate`,
-# which fits all splits as one program, and `--deterministic` if the same bits matter.
+# On a GPU, also consider:
+#
+# - a larger `batch_size`, which costs little there;
+# - `num_chains=8` or more;
+# - `deepwell evaluate`, which fits all splits as one program;
+# - `--deterministic`, if you need the same bits every time.

@@ -1,6 +1,7 @@
 """From arguments to settings and the likelihood of a task; checks of the files to write."""
 
 import json
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,6 @@ from deepwell.errors import InputError
 
 AS_IN_JSON = {"True": "true", "False": "false", "None": "null"}
 LIKELIHOOD_OF_TASK = {"regression": "gaussian", "classification": "classes", "counts": "poisson"}
-NOT_SETTINGS = (
-    "preset", "seed", "verbose", "init", "checkpoint", "every", "calibration", "classes", "callbacks", "look",
-)  # fmt: skip
-"""Arguments of ``deepwell.fit`` that are not settings."""
 
 
 def read_settings(assignments: list[str] | None, **options: Any) -> dict[str, Any]:
@@ -21,6 +18,8 @@ def read_settings(assignments: list[str] | None, **options: Any) -> dict[str, An
 
     A value is a number, true or True, false or False, null or None, a list, or else text.
     """
+    from deepwell.fits.fit import fit
+
     settings = {name: value for name, value in options.items() if value is not None}
     for assignment in assignments or []:
         name, equals, text = assignment.partition("=")
@@ -28,7 +27,7 @@ def read_settings(assignments: list[str] | None, **options: Any) -> dict[str, An
             raise InputError(f"--set {assignment} must have the form NAME=VALUE")
         if name in settings:
             raise InputError(f"{name} is set twice")
-        if name in NOT_SETTINGS:
+        if name in signature(fit).parameters:
             raise InputError(f"--set {assignment}: {name} is not a setting; see --help for options")
         try:
             settings[name] = json.loads(AS_IN_JSON.get(text, text))

@@ -12,6 +12,7 @@ from deepwell.data.tables import is_frame, to_matrix
 from deepwell.doors.estimator import DeepGPEstimator
 from deepwell.errors import InputError
 from deepwell.fits.settings import CLASSES
+from deepwell.model.likelihoods.registry import response_kind
 
 
 class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
@@ -25,8 +26,12 @@ class DeepGPClassifier(ClassifierMixin, DeepGPEstimator):
     def fit(self, X: Any, y: Any) -> "DeepGPClassifier":
         """Fit to X (rows, columns) and labels y (rows,): text, truth values or numbers."""
         likelihood = "classes" if self.likelihood is None else self.likelihood
-        if likelihood not in (*CLASSES, "classes"):
+        if isinstance(likelihood, str) and likelihood not in (*CLASSES, "classes"):
             raise InputError(f"likelihood={likelihood!r} is not for classification: choose from {', '.join(CLASSES)}")
+        if response_kind(likelihood) != "classes":
+            raise InputError(
+                f"{type(likelihood).__name__} is a likelihood of {response_kind(likelihood)}, not of classes"
+            )
         if is_frame(X):
             to_matrix(X, "X")  # its error names the column, scikit-learn's does not
         inputs, labels = validate_data(self, X, y, dtype=np.float64)

@@ -49,9 +49,9 @@ class DeepGPEstimator(BaseEstimator):
     window_size: int | None = None
     inner_samples: int | None = None
     priors: bool | None = None
-    learning_rate: float | None = None
-    step_size: float | None = None
-    friction: float | None = None
+    learning_rate: float | Sequence[float] | None = None
+    step_size: float | Sequence[float] | None = None
+    friction: float | Sequence[float] | None = None
     sampling_friction: float | None = None
     subtract_gradient_noise: bool | None = None
     fixed: Sequence[str] | None = None

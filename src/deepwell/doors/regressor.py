@@ -11,6 +11,7 @@ from deepwell.data.tables import is_frame, to_matrix
 from deepwell.doors.estimator import DeepGPEstimator
 from deepwell.errors import InputError
 from deepwell.fits.settings import COUNTS, NUMBERS
+from deepwell.model.likelihoods.registry import response_kind
 
 
 class DeepGPRegressor(MultiOutputMixin, RegressorMixin, DeepGPEstimator):
@@ -24,10 +25,12 @@ class DeepGPRegressor(MultiOutputMixin, RegressorMixin, DeepGPEstimator):
     def fit(self, X: Any, y: Any) -> "DeepGPRegressor":
         """Fit to X (rows, columns) and y (rows,) or (rows, targets)."""
         likelihood = "gaussian" if self.likelihood is None else self.likelihood
-        if likelihood not in (*NUMBERS, *COUNTS):
+        if isinstance(likelihood, str) and likelihood not in (*NUMBERS, *COUNTS):
             raise InputError(
                 f"likelihood={likelihood!r} is not for regression: choose from {', '.join(NUMBERS + COUNTS)}"
             )
+        if response_kind(likelihood) == "classes":
+            raise InputError(f"{type(likelihood).__name__} is a likelihood of classes: use DeepGPClassifier")
         if is_frame(X):
             to_matrix(X, "X")  # its error names the column, scikit-learn's does not
         inputs, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)

@@ -31,7 +31,7 @@ def fit_group(
     seeds: Sequence[int],
     *,
     preset: str = "default",
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Any] | np.ndarray | None = None,
     verbose: bool = False,
     checkpoint: str | Path | None = None,
     every: float | None = None,

@@ -64,7 +64,7 @@ def prepare(
     chosen: Settings,
     seed: int,
     init: FittedModel | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Any] | np.ndarray | None = None,
     model: OwnModel | None = None,
 ) -> Prepared:
     """Check and scale the table, and choose where inference starts.

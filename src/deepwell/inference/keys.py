@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 LAST_WORD = np.uint32(2**32 - 1)
 """Keys are folded from 32-bit words. Iterations count up from 0, other purposes of a phase down from here."""
@@ -14,12 +14,12 @@ LAST_WORD = np.uint32(2**32 - 1)
 class RunKeys(NamedTuple):
     """One key each for the phases of a run, for its finish and for its start."""
 
-    phases: tuple[PRNGKeyArray, ...]
-    finish: PRNGKeyArray
-    start: PRNGKeyArray
+    phases: tuple[Key[Array, "..."], ...]
+    finish: Key[Array, "..."]
+    start: Key[Array, "..."]
 
 
-def run_keys(key: PRNGKeyArray, num_phases: int) -> RunKeys:
+def run_keys(key: Key[Array, "..."], num_phases: int) -> RunKeys:
     """The keys of a run with so many phases; of a group of runs if ``key`` is an array of keys."""
     fold = jax.vmap(jax.random.fold_in, (0, None)) if key.ndim else jax.random.fold_in
     *phases, finish, start = (fold(key, i) for i in range(num_phases + 2))

@@ -1,1 +1,1 @@
-"""Linear algebra, random numbers, compilation: no model in it."""
+"""Linear algebra, random numbers, pytrees, quadrature and compilation. Nothing here knows a model."""

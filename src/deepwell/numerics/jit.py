@@ -1,4 +1,4 @@
-"""``jax.jit`` with the compiler's effort fitted to the work: on a CPU, XLA's defaults double the wait for no speed."""
+"""``jax.jit`` with compiler options for CPUs, where XLA's defaults take twice as long to compile and gain no speed."""
 
 import functools
 from collections.abc import Callable
@@ -10,13 +10,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SHORT_RUN: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
-"""Compiles twice as quickly, and runs half as fast where much is exponentials and little is matrix products."""
+"""Compiles twice as fast. Programs that are mostly exponentials, not matrix products, run at half the speed."""
 LONG_RUN: dict[str, Any] = {"xla_backend_optimization_level": 1}
 
 
 @functools.cache
 def _accepted_options(platform: str, long_run: bool) -> dict[str, Any] | None:
-    """The options for this platform that the installed version of XLA knows; they come and go."""
+    """The options for this platform that the installed XLA accepts, which depends on its version."""
 
     def accepted(name: str, value: Any) -> bool:
         try:
@@ -32,9 +32,9 @@ def _accepted_options(platform: str, long_run: bool) -> dict[str, Any] | None:
 
 
 def quick_jit(function: Callable[P, T], static_argnums: tuple[int, ...] = (), long_run: bool = False) -> Callable[P, T]:
-    """Compile ``function`` for the default device, the platform's options chosen at the first call.
+    """Compile ``function`` for the default device. Its first call on a platform chooses the options.
 
-    ``long_run``: the program will run for more than a few seconds, so that its speed outweighs its compilation.
+    ``long_run``: the program will run for more than a few seconds, so speed matters more than compilation time.
     """
 
     @functools.cache

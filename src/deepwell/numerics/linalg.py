@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 MAX_RETRIES = 8
 TINY = 1e-12
-"""Keeps what is relative to a kernel's variance above zero where that variance is zero (linear kernels)."""
+"""Added to the mean of a diagonal, so that jitter is positive where the kernel is zero (a linear kernel at 0)."""
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -19,12 +19,12 @@ def matmul(a: Array, b: Array) -> Array:
 
 
 def default_jitter() -> float:
-    """Jitter relative to the mean of the diagonal that suits the floating-point type in force."""
+    """The jitter that suits the default floating-point type, relative to the mean of the diagonal."""
     return 1e-8 if jnp.zeros(()).dtype == jnp.float64 else 1e-5
 
 
 class InverseFactor(NamedTuple):
-    """W = L^{-1} with L L^T = K + jitter, and how often the jitter had to grow tenfold."""
+    """W = L^{-1} with L L^T = K + jitter I, and how often the jitter had to grow tenfold."""
 
     inverse: Float[Array, "m m"]
     retries: Int[Array, ""]
@@ -33,8 +33,8 @@ class InverseFactor(NamedTuple):
 def inverse_cholesky(K: Float[Array, "m m"], jitter: float) -> InverseFactor:
     """Invert the Cholesky factor of K + jitter * mean(diag K) * I.
 
-    A factorisation that fails is repeated, inside jit, with ten times the jitter. The gradient needs no
-    factorisation: with W = L^{-1} and Phi the lower triangle with its diagonal halved,
+    A factorisation that fails is repeated with ten times the jitter, inside jit. The gradient needs no factorisation:
+    with W = L^{-1} and Phi the lower triangle with its diagonal halved,
 
         dW = -Phi(W dK W^T) W    and so    K_bar = -W^T Phi(W_bar W^T) W, symmetrised.
     """

@@ -1,8 +1,8 @@
-"""Standard normal numbers by the key, several times quicker on a CPU than ``jax.random.normal``.
+"""Standard normal draws from a key, several times faster on a CPU than ``jax.random.normal``.
 
 The bits are those of Threefry-2x32 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"),
-the cipher behind JAX's keys, written out so that XLA makes one pass of it, and with both words of a block used. The
-normal quantile is the polynomial of Giles (2010), "Approximating the erfinv function", of the probability of the tail.
+the cipher behind JAX's keys, written out so that XLA compiles it into one loop; both words of a block are used. The
+normal quantile is the polynomial of Giles (2010), "Approximating the erfinv function", in the tail probability.
 """
 
 import math
@@ -27,9 +27,9 @@ TAIL = (
 
 
 def standard_normal(key: PRNGKeyArray, shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "..."]:
-    """Standard normal draws, kept in one piece: XLA would compile and run them again for every use.
+    """Standard normal draws behind an optimisation barrier: XLA would otherwise compute them again for every use.
 
-    In double precision, and for keys that are not Threefry's, they are JAX's own.
+    In double precision, and for keys of other generators than Threefry, the draws are those of JAX.
     """
     words = jax.random.key_data(key)
     if dtype != jnp.float32 or words.shape != (2,):
@@ -56,7 +56,7 @@ def threefry(
 
 
 def normal_from_bits(bits: UInt32[Array, "..."]) -> Float[Array, "..."]:
-    """The normal quantile: 31 bits are the probability of the tail, from 2^-33 to 1/2, one is the sign."""
+    """The normal quantile of 32 random bits: 31 give the tail probability, from 2^-33 to 1/2, and one the sign."""
     tail = ((bits >> np.uint32(1)).astype(jnp.int32).astype(jnp.float32) + np.float32(0.5)) * np.float32(2.0**-32)
     w = -jnp.log(4.0 * tail * (1.0 - tail))
     ratio = jnp.where(w < 5.0, _polynomial(CENTRE, w - 2.5), _polynomial(TAIL, jnp.sqrt(w) - 3.0))

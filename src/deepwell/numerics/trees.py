@@ -1,4 +1,4 @@
-"""Questions and choices over whole pytrees."""
+"""Finite or not, and one or the other: functions of whole pytrees."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 
 def all_finite(tree: PyTree) -> Bool[Array, ""]:
-    """Whether every number of a pytree is finite, asked of their sum: that is one reduction a leaf, cheap to compile.
+    """Whether every number of a pytree is finite. Integers always are.
 
-    Integers are finite anyway and are left out.
+    It tests the sum of all leaves, which compiles faster than a test of each number.
     """
     return jnp.isfinite(sum(jnp.sum(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)))
 

@@ -8,5 +8,5 @@ from deepwell.predict.distribution import PredictiveDistribution
 
 def scores(prediction: PredictiveDistribution, y: Any) -> dict[str, float]:
     """``prediction.scores(y)``."""
-    warnings.warn("scores(prediction, y) is now prediction.scores(y)", FutureWarning, stacklevel=2)
+    warnings.warn("scores(prediction, y) is now prediction.scores(y); it goes with version 0.7", FutureWarning, 2)
     return prediction.scores(y)

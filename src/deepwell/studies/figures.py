@@ -101,7 +101,7 @@ def curves(sections: Mapping[str, Mapping[str, Sequence[Row]]], methods: Sequenc
 
 
 def _curves_of_one(
-    panels: Sequence[Any], by_method: Mapping[str, Sequence[Row]], styles: Mapping[str, tuple[str, str]]
+    panels: np.ndarray, by_method: Mapping[str, Sequence[Row]], styles: Mapping[str, tuple[str, str]]
 ) -> None:
     for axes, along in zip(panels, ("iteration", "seconds"), strict=True):
         for method, rows in by_method.items():

@@ -21,6 +21,7 @@ from deepwell.model.deep_gp import DeepGP, log_prior_outputs, propagate, row_log
 from deepwell.model.layers import conditional
 from deepwell.numerics.jit import quick_jit
 from deepwell.numerics.linalg import default_jitter
+from deepwell.numerics.promotion import usual_promotion
 
 X = np.array([-8.0, -3.0, -2.0, 0.0, 2.0, 3.0, 8.0])[:, None]
 Y = np.array([2.0, 1.0, 1.0, -2.0, 1.0, 1.0, 2.0])
@@ -82,19 +83,20 @@ def _climb_all(model: DeepGP, starts: Float[Array, "s k"]) -> tuple[Array, Array
     import optax
 
     adam, newton = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, ADAM_STEPS)), optax.lbfgs()
+    adam_update, newton_update = usual_promotion(adam.update), usual_promotion(newton.update)
 
     def loss(v: Array) -> Array:
         return -log_joint(model, v)
 
     def climb(v: Array) -> tuple[Array, Array]:
         def step(_: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
-            update, state = adam.update(jax.grad(loss)(carry[0]), carry[1])
+            update, state = adam_update(jax.grad(loss)(carry[0]), carry[1])
             return carry[0] + update, state
 
         def polish(_: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             at, state = carry
             value, gradient = optax.value_and_grad_from_state(loss)(at, state=state)
-            update, state = newton.update(gradient, state, at, value=value, grad=gradient, value_fn=loss)
+            update, state = newton_update(gradient, state, at, value=value, grad=gradient, value_fn=loss)
             return at + update, state
 
         v, _ = jax.lax.fori_loop(0, ADAM_STEPS, step, (v, adam.init(v)))

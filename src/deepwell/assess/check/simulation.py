@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from deepwell.assess.small_problems import problem_of, shallow, two_layers
 from deepwell.data.rows import Rows
@@ -152,7 +152,9 @@ def replicate(
     return jnp.sum(drawn < statistics(config, model, v, rows), axis=0)
 
 
-def _replicate_all(config: Config, rates: Rates, keys: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]) -> Array:
+def _replicate_all(
+    config: Config, rates: Rates, keys: Key[Array, " r"], model: DeepGP, error: Float[Array, ""]
+) -> Array:
     return jax.vmap(lambda key: replicate(config, rates, key, model, error))(keys)
 
 
