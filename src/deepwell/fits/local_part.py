@@ -7,27 +7,28 @@ The posterior has seen the probes too, which would make them look easier than ne
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from deepwell.data.resolution import resolution, rounding_variance
+from deepwell.inference.optimiser import adam
 from deepwell.inference.posterior import Posterior
-from deepwell.model.likelihoods.base import gaussian_log_density
 from deepwell.model.likelihoods.numbers import Normals
 from deepwell.model.local import Conditioned, LocalKernel, Sites, Tail
 from deepwell.numerics.jit import quick_jit
-from deepwell.predict.blocks import descriptions
+from deepwell.numerics.promotion import usual_promotion
+from deepwell.numerics.quadrature import gaussian_log_density
+from deepwell.predict.blocks import marginals
 from deepwell.predict.leave_one_out import carried_over, move_without_target
 from deepwell.predict.local_part import LocalPart, joined, local_part, nearest_in, sites
 
 NUM_NEIGHBOURS, MOST_PROBES, MOST_SAMPLES = 32, 1_500, 50
 ROUNDS, STEPS, BATCH = 3, 40, 400
-OPTIMISER = optax.apply_if_finite(optax.adam(0.05), max_consecutive_errors=2**30)
+LEARNING_RATE = 0.05
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.5, 1.0
 """Median of the lengthscales' prior, times the root of their number, and the standard deviation of their logarithms."""
 DEGREES = 6.0
@@ -40,7 +41,7 @@ class Probes(NamedTuple):
     """Training rows as if the posterior had not seen their targets, under some of its samples, and their neighbours."""
 
     y: Float[Array, "b p"]
-    described: Normals
+    marginal: Normals
     row: Sites
     neighbours: Sites
     residuals: Float[Array, "b k s p"]
@@ -62,21 +63,21 @@ def learn_local_part(
     num_neighbours: int = NUM_NEIGHBOURS,
 ) -> Learned:
     """The local part of a posterior of real numbers that was fitted to standardised X and y."""
-    described = joined(descriptions(posterior, X))
+    marginal = joined(marginals(posterior, X))
     inputs, targets = jnp.asarray(X, float), jnp.asarray(y, float)
     kernel = first_kernel(
-        X.shape[1], y.shape[1], borrows=not np.any(described.variance), tail=described.noise.shape[-1] == 1
+        X.shape[1], y.shape[1], borrows=not np.any(marginal.variance), tail=marginal.noise.shape[-1] == 1
     )
-    part = local_part(kernel, described, inputs, targets, min(num_neighbours, len(X) - 1))
+    part = local_part(kernel, marginal, inputs, targets, min(num_neighbours, len(X) - 1))
     choose, *keys = jax.random.split(key, ROUNDS + 1)
     numbers = np.sort(np.asarray(jax.random.permutation(choose, len(X))[:MOST_PROBES]))
-    probes = left_out(part, targets, described, numbers)
-    state, gap = OPTIMISER.init(kernel), resolution(y)
+    probes = left_out(part, targets, marginal, numbers)
+    state, gap = optimiser().init(kernel), resolution(y)
     for round_key in keys:
         kernel = dataclasses.replace(kernel, floor=floor_under(gap, _errors(kernel, probes)))
         kernel, state = _learn(kernel, state, probes, round_key)
         part = dataclasses.replace(part, kernel=kernel)
-        probes = left_out(part, targets, described, numbers)
+        probes = left_out(part, targets, marginal, numbers)
     with_it, without = (float(jnp.mean(_log_densities(k, probes))) for k in (kernel, switched_off(kernel)))
     return Learned(part, with_it, without)
 
@@ -111,13 +112,13 @@ def floor_under(gap: Float[np.ndarray, " p"], errors: Float[Array, "b p"]) -> Fl
     return jnp.asarray(np.where(rounded, rounding_variance(gap), 0.0), float)
 
 
-def left_out(part: LocalPart, y: Float[Array, "n p"], described: Normals, numbers: np.ndarray) -> Probes:
+def left_out(part: LocalPart, y: Float[Array, "n p"], marginal: Normals, numbers: np.ndarray) -> Probes:
     """The training rows of these numbers, each taken out of the posterior; none is its own neighbour.
 
     A row's neighbours are sought by what the model would say of it had it not seen its target.
     """
-    thin = slice(None, None, -(-described.mean.shape[0] // MOST_SAMPLES))
-    probes = jax.tree.map(lambda x: jnp.asarray(x[thin][:, numbers] if x.shape[1] > 1 else x[thin]), described)
+    thin = slice(None, None, -(-marginal.mean.shape[0] // MOST_SAMPLES))
+    probes = jax.tree.map(lambda x: jnp.asarray(x[thin][:, numbers] if x.shape[1] > 1 else x[thin]), marginal)
     inputs = part.rows.features[:, : part.rows.features.shape[1] - y.shape[1]]
     moves, row = _take_out(probes, y[numbers], inputs[numbers])
     neighbours = nearest_in(part.kernel, part.rows.features, row.features, part.num_neighbours, numbers)
@@ -151,10 +152,10 @@ def _left_residuals(
 
 def log_densities(kernel: LocalKernel, probes: Probes) -> Float[Array, " b"]:
     """log (1/S) sum_s p_s(y | the neighbours) of each probe, joint over targets."""
-    described = probes.described
+    marginal = probes.marginal
     mean, conditioned = _conditioned(kernel, probes)
     variance, noise, log_weights = kernel.variances(
-        described.variance, described.noise, described.log_weights, conditioned.explained
+        marginal.variance, marginal.noise, marginal.log_weights, conditioned.explained
     )
     of_node = gaussian_log_density(probes.y[..., None], mean[..., None], variance[..., None] + noise) + log_weights
     of_sample = jnp.sum(jax.nn.logsumexp(of_node, -1), -1)
@@ -163,7 +164,7 @@ def log_densities(kernel: LocalKernel, probes: Probes) -> Float[Array, " b"]:
 
 def _conditioned(kernel: LocalKernel, probes: Probes) -> tuple[Float[Array, "s b p"], Conditioned]:
     conditioned = jax.vmap(kernel.condition)(probes.row, probes.neighbours)
-    mean = jax.vmap(kernel.mean, (1, 0, 0), 1)(probes.described.mean, conditioned.weights, probes.residuals)
+    mean = jax.vmap(kernel.mean, (1, 0, 0), 1)(probes.marginal.mean, conditioned.weights, probes.residuals)
     return mean, conditioned
 
 
@@ -176,10 +177,16 @@ def _errors(kernel: LocalKernel, probes: Probes) -> Float[Array, "b p"]:
     return probes.y - jnp.mean(_conditioned(kernel, probes)[0], 0)
 
 
+def optimiser() -> Any:
+    """Adam; a step that is not finite is not made."""
+    import optax
+
+    algorithm = optax.apply_if_finite(adam(LEARNING_RATE), max_consecutive_errors=ROUNDS * STEPS)
+    return optax.GradientTransformation(algorithm.init, usual_promotion(algorithm.update))
+
+
 @quick_jit
-def _learn(
-    kernel: LocalKernel, state: optax.OptState, probes: Probes, key: PRNGKeyArray
-) -> tuple[LocalKernel, optax.OptState]:
+def _learn(kernel: LocalKernel, state: PyTree, probes: Probes, key: PRNGKeyArray) -> tuple[LocalKernel, PyTree]:
     """``STEPS`` steps of Adam, each on a batch of the probes."""
     count = len(probes.y)
 
@@ -187,21 +194,19 @@ def _learn(
         density = jnp.mean(jnp.maximum(log_densities(kernel, _those(probes, rows)), WORST))
         return -density - log_prior(kernel) / count
 
-    def step(
-        carry: tuple[LocalKernel, optax.OptState], key: PRNGKeyArray
-    ) -> tuple[tuple[LocalKernel, optax.OptState], None]:
+    def step(carry: tuple[LocalKernel, PyTree], key: PRNGKeyArray) -> tuple[tuple[LocalKernel, PyTree], None]:
         kernel, state = carry
         gradient = jax.grad(loss)(kernel, jax.random.permutation(key, count)[:BATCH])
-        updates, state = OPTIMISER.update(gradient, state)
-        return (optax.apply_updates(kernel, updates), state), None
+        updates, state = optimiser().update(gradient, state)
+        return (jax.tree.map(jnp.add, kernel, updates), state), None
 
     return jax.lax.scan(step, (kernel, state), jax.random.split(key, STEPS))[0]
 
 
 def _those(probes: Probes, rows: Int[Array, " b"]) -> Probes:
-    described = jax.tree.map(lambda x: x[:, rows] if x.shape[1] > 1 else x, probes.described)
+    marginal = jax.tree.map(lambda x: x[:, rows] if x.shape[1] > 1 else x, probes.marginal)
     rest = jax.tree.map(lambda x: x[rows], (probes.y, probes.row, probes.neighbours, probes.residuals))
-    return Probes(rest[0], described, *rest[1:])
+    return Probes(rest[0], marginal, *rest[1:])
 
 
 def _log_median_lengthscale(count: int) -> float:

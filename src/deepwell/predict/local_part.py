@@ -13,19 +13,19 @@ from deepwell.inference.posterior import Posterior
 from deepwell.model.likelihoods.numbers import Normals
 from deepwell.model.local import LocalKernel, Sites
 from deepwell.numerics.jit import quick_jit
-from deepwell.predict.blocks import ROWS_PER_BLOCK, descriptions
+from deepwell.predict.blocks import ROWS_PER_BLOCK, marginals
 from deepwell.predict.neighbours import nearest
 
 
-def expected_noise(described: Normals) -> Float[Array, "_ _ p"]:
+def expected_noise(marginal: Normals) -> Float[Array, "_ _ p"]:
     """The variance of the noise, averaged over its nodes."""
-    return jnp.sum(jnp.exp(described.log_weights) * described.noise, -1)
+    return jnp.sum(jnp.exp(marginal.log_weights) * marginal.noise, -1)
 
 
-def sites(X: Float[Array, "n d"], mean: Float[Array, "s n p"], described: Normals) -> Sites:
+def sites(X: Float[Array, "n d"], mean: Float[Array, "s n p"], marginal: Normals) -> Sites:
     """Rows as the local part sees them, ``mean`` being that of each sample."""
     shape = mean.shape[1:]
-    variance, noise = (jnp.mean(values, 0) for values in (described.variance, expected_noise(described)))
+    variance, noise = (jnp.mean(values, 0) for values in (marginal.variance, expected_noise(marginal)))
     features = jnp.concatenate([X, jnp.mean(mean, 0)], 1)
     return Sites(features, jnp.broadcast_to(variance, shape), jnp.broadcast_to(noise, shape))
 
@@ -42,14 +42,14 @@ class LocalPart(eqx.Module):
     def marginals(self, posterior: Posterior, X: np.ndarray) -> Iterator[Normals]:
         """p(y | x) under every sample, block of rows by block, for standardised X."""
         starts = range(0, len(X), ROWS_PER_BLOCK)
-        for start, described in zip(starts, descriptions(posterior, X), strict=True):
-            yield self.corrected(X[start : start + ROWS_PER_BLOCK], described)
+        for start, marginal in zip(starts, marginals(posterior, X), strict=True):
+            yield self.corrected(X[start : start + ROWS_PER_BLOCK], marginal)
 
-    def corrected(self, X: np.ndarray, described: Normals) -> Normals:
+    def corrected(self, X: np.ndarray, marginal: Normals) -> Normals:
         """What the samples say of standardised rows, at most ``ROWS_PER_BLOCK`` of them, given their neighbours."""
         count = len(X)
         missing = ROWS_PER_BLOCK - count
-        padded, whole = jnp.asarray(np.pad(X, ((0, missing), (0, 0))), float), _padded(described, missing)
+        padded, whole = jnp.asarray(np.pad(X, ((0, missing), (0, 0))), float), _padded(marginal, missing)
         at = _sites(padded, whole)
         neighbours = nearest_in(self.kernel, self.rows.features, at.features, self.num_neighbours)
         corrected = _corrected(self, at, whole, neighbours)
@@ -57,16 +57,16 @@ class LocalPart(eqx.Module):
 
 
 def local_part(
-    kernel: LocalKernel, described: Normals, X: Float[Array, "n d"], y: Float[Array, "n p"], num_neighbours: int
+    kernel: LocalKernel, marginal: Normals, X: Float[Array, "n d"], y: Float[Array, "n p"], num_neighbours: int
 ) -> LocalPart:
     """The local part with this kernel, from standardised training rows and what the samples say of them."""
-    residuals = jnp.moveaxis(y - described.mean, 0, 1)
-    return LocalPart(kernel, sites(X, described.mean, described), residuals, num_neighbours)
+    residuals = jnp.moveaxis(y - marginal.mean, 0, 1)
+    return LocalPart(kernel, sites(X, marginal.mean, marginal), residuals, num_neighbours)
 
 
 def joined(blocks: Iterable[Normals]) -> Normals:
     """Blocks joined along the rows; what is alike in all rows stays one row."""
-    return jax.tree.map(lambda *x: x[0] if x[0].shape[1] == 1 else np.concatenate(x, 1), *blocks)
+    return jax.tree.map(lambda *x: jnp.asarray(x[0] if x[0].shape[1] == 1 else np.concatenate(x, 1)), *blocks)
 
 
 def nearest_in(
@@ -77,32 +77,32 @@ def nearest_in(
     return nearest(np.asarray(rows) / lengthscales, np.asarray(queries) / lengthscales, count, own)
 
 
-def _padded(described: Normals, missing: int) -> Normals:
+def _padded(marginal: Normals, missing: int) -> Normals:
     """Noise that is alike in all rows stays one row."""
 
-    def pad(values: Array) -> Array:
+    def pad(values: Array | np.ndarray) -> Array:
         return jnp.asarray(np.pad(np.asarray(values), ((0, 0), (0, missing), *((0, 0),) * (values.ndim - 2)), "edge"))
 
-    def pad_unless_alike(values: Array) -> Array:
+    def pad_unless_alike(values: Array | np.ndarray) -> Array:
         return jnp.asarray(values) if values.shape[1] == 1 else pad(values)
 
     return Normals(
-        pad(described.mean),
-        pad(described.variance),
-        pad_unless_alike(described.noise),
-        pad_unless_alike(described.log_weights),
+        pad(marginal.mean),
+        pad(marginal.variance),
+        pad_unless_alike(marginal.noise),
+        pad_unless_alike(marginal.log_weights),
     )
 
 
 @quick_jit
-def _sites(X: Float[Array, "n d"], described: Normals) -> Sites:
-    return sites(X, described.mean, described)
+def _sites(X: Float[Array, "n d"], marginal: Normals) -> Sites:
+    return sites(X, marginal.mean, marginal)
 
 
 @quick_jit
-def _corrected(part: LocalPart, at: Sites, described: Normals, neighbours: Int[Array, "n k"]) -> Normals:
+def _corrected(part: LocalPart, at: Sites, marginal: Normals, neighbours: Int[Array, "n k"]) -> Normals:
     kernel = part.kernel
     conditioned = jax.vmap(kernel.condition)(at, jax.tree.map(lambda x: x[neighbours], part.rows))
-    mean = jax.vmap(kernel.mean, (1, 0, 0), 1)(described.mean, conditioned.weights, part.residuals[neighbours])
-    variances = kernel.variances(described.variance, described.noise, described.log_weights, conditioned.explained)
+    mean = jax.vmap(kernel.mean, (1, 0, 0), 1)(marginal.mean, conditioned.weights, part.residuals[neighbours])
+    variances = kernel.variances(marginal.variance, marginal.noise, marginal.log_weights, conditioned.explained)
     return Normals(mean, *variances)

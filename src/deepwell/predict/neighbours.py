@@ -59,7 +59,8 @@ def _nearest_of_block(
     are sorted instead of n. Every ``groups``-th row is of one group.
     """
     groups = len(rows) // size
-    few = 1 << min(len(queries).bit_length(), max(DISTANCES_AT_ONCE // len(rows), 1).bit_length()) - 1  # divides their number
+    fitting = max(1, min(len(queries), DISTANCES_AT_ONCE // len(rows)))
+    few = 1 << (fitting.bit_length() - 1)  # a power of two divides the block: all batches have one shape
 
     def one(query: tuple[Float[Array, " d"], Int[Array, ""]]) -> Int[Array, " k"]:
         x, own = query
