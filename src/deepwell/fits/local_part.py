@@ -121,7 +121,7 @@ def left_out(part: LocalPart, y: Float[Array, "n p"], marginal: Normals, numbers
     probes = jax.tree.map(lambda x: jnp.asarray(x[thin][:, numbers] if x.shape[1] > 1 else x[thin]), marginal)
     inputs = part.rows.features[:, : part.rows.features.shape[1] - y.shape[1]]
     moves, row = _take_out(probes, y[numbers], inputs[numbers])
-    neighbours = nearest_in(part.kernel, part.rows.features, row.features, part.num_neighbours, numbers)
+    neighbours = jnp.asarray(nearest_in(part.kernel, part.rows.features, row.features, part.num_neighbours, numbers))
     residuals = _left_residuals(probes.mean, moves, part.residuals[:, thin], neighbours)
     left = probes._replace(mean=probes.mean + moves)
     return Probes(y[numbers], left, row, jax.tree.map(lambda x: x[neighbours], part.rows), residuals)

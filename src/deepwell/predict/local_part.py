@@ -52,7 +52,7 @@ class LocalPart(eqx.Module):
         padded, whole = jnp.asarray(np.pad(X, ((0, missing), (0, 0))), float), _padded(marginal, missing)
         at = _sites(padded, whole)
         neighbours = nearest_in(self.kernel, self.rows.features, at.features, self.num_neighbours)
-        corrected = _corrected(self, at, whole, neighbours)
+        corrected = _corrected(self, at, whole, jnp.asarray(neighbours))
         return jax.tree.map(lambda x: np.asarray(x)[:, :count] if x.shape[1] > 1 else np.asarray(x), corrected)
 
 
