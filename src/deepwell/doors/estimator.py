@@ -73,6 +73,7 @@ class DeepGPEstimator(BaseEstimator):
     e_samples: int | None = None
     m_steps: int | None = None
     jitter: float | None = None
+    local: bool | str | None = None
 
     def predict_dist(self, X: Any) -> Prediction:
         """The full predictive distribution."""
