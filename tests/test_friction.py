@@ -16,7 +16,7 @@ def heat(batch_size, **settings):
     y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.standard_normal(1_000)
     model = deepwell.fit(
         X, y, depth=1, num_inducing=20, fixed=["*"], noise_variance=0.1, num_chains=8, burn_in=4_000, num_samples=100,
-        spacing=40, batch_size=batch_size, **settings,
+        spacing=40, batch_size=batch_size, local=False, **settings,
     )  # fmt: skip
     gp = model.posterior.model
     features, _ = features_and_variance(gp, model.x_scaling.standardise(X))

@@ -129,6 +129,7 @@ def _corrected(part: LocalPart, at: Sites, marginal: Normals, neighbours: Int[Ar
 
 def log_densities(marginal: Normals, y: np.ndarray) -> np.ndarray:
     """log p(y | x) under each sample, (samples, rows), joint over targets."""
+    marginal = jax.tree.map(jnp.asarray, marginal)
     spread = marginal.variance[..., None] + marginal.noise
     of_node = gaussian_log_density(jnp.asarray(y[..., None], float), marginal.mean[..., None], spread)
     return np.asarray(jnp.sum(jax.nn.logsumexp(of_node + marginal.log_weights, -1), -1))

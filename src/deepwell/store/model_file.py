@@ -11,7 +11,7 @@ import numpy as np
 
 from deepwell.data.scaling import Scaling
 from deepwell.predict.local_part import LocalRows
-from deepwell.store.modules import UnknownClass, decode, encode, given_classes
+from deepwell.store.modules import GivenClasses, UnknownClass, decode, encode, given_classes
 from deepwell.store.soundness import require_sound
 from deepwell.store.tensor_file import DeepwellFileError, Tensors, read_tensor_file, write_tensor_file
 
@@ -46,9 +46,7 @@ def write_model(path: Path, fields: dict[str, Any]) -> None:
     if fields["conformity"] is not None:
         tensors["conformity"] = fields["conformity"]
     if fields["local"] is not None:
-        description["local"] = {
-            name: encode(value, f"local.{name}", tensors) for name, value in fields["local"]._asdict().items()
-        }
+        description["local"] = _describe_local(fields["local"], tensors)
     for name in SCALINGS:
         for part, array in fields[name]._asdict().items():
             tensors[f"{name}.{part}"] = np.asarray(array)
@@ -68,14 +66,23 @@ def read_model(path: Path, classes: Iterable[type] = ()) -> dict[str, Any]:
             fields[name] = Scaling(*(tensors.pop(f"{name}.{part}") for part in Scaling._fields))
         fields["conformity"] = tensors.pop("conformity", None)
         fields["posterior"] = decode(description["posterior"], tensors, given)
-        fields["local"] = None
-        if "local" in description:
-            parts = {name: decode(value, tensors, given) for name, value in description["local"].items()}
-            fields["local"] = LocalRows(**{**parts, "X": np.asarray(parts["X"]), "y": np.asarray(parts["y"])})
+        fields["local"] = _local(description["local"], tensors, given) if "local" in description else None
         settings = {name: decode(value, tensors, given) for name, value in description["settings"].items()}
         fields["settings"] = EARLY_SETTINGS | settings
         require_sound(fields)
     return fields
+
+
+def _describe_local(local: LocalRows, tensors: Tensors) -> dict[str, Any]:
+    tensors["local.X"], tensors["local.y"] = local.X, local.y
+    kernel = encode(local.kernel, "local.kernel", tensors)
+    return {"kernel": kernel, "num_neighbours": local.num_neighbours, "gain": local.gain}
+
+
+def _local(description: dict[str, Any], tensors: Tensors, given: GivenClasses) -> LocalRows:
+    kernel = decode(description["kernel"], tensors, given)
+    rows = tensors.pop("local.X"), tensors.pop("local.y")
+    return LocalRows(kernel, *rows, description["num_neighbours"], description["gain"])
 
 
 @contextmanager

@@ -108,6 +108,8 @@ def _require_local(fields: dict[str, Any]) -> None:
     rows = len(local.X)
     if not isinstance(local.kernel, LocalKernel) or fields["classes"] is not None:
         raise ValueError("the local part has no kernel, or the target is a class")
+    if not isinstance(local.gain, float) or not math.isfinite(local.gain):
+        raise ValueError("the gain of the local part must be a number")
     if local.X.shape != (rows, inputs) or local.y.shape != (rows, targets) or rows != fields["num_rows"]:
         raise ValueError("the training rows do not fit the columns")
     if not np.all(np.isfinite(local.X)) or not np.all(np.isfinite(local.y)):

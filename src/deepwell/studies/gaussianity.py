@@ -38,6 +38,7 @@ FEWEST_DRAWS = 20
 """The normal approximation of the test holds from here on (Anscombe and Glynn, 1983)."""
 MANY_CHAINS: dict[str, Any] = {
     "preset": "default", "fixed": ["*"], "burn_in": 1_000, "num_samples": 1, "spacing": 5_000, "window_size": 1,
+    "local": False,
 }  # fmt: skip
 """Settings of the many chains: the preconditioner adapts, then is frozen for ``spacing`` iterations to one draw."""
 MANY_CHAINS_SMOKE: dict[str, Any] = {"burn_in": 20, "spacing": 20}

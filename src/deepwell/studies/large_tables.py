@@ -16,7 +16,7 @@ from deepwell.studies.study import Study
 from deepwell.studies.study_page import StudyPage
 
 BATCH_SIZE = 1_000
-SAMPLING = {"burn_in": 15_000, "num_samples": 100, "spacing": 50}
+SAMPLING = {"burn_in": 15_000, "num_samples": 100, "spacing": 50, "local": False}
 
 
 class LargeTable(NamedTuple):
