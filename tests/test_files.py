@@ -311,7 +311,7 @@ class Shifted(likelihoods.Likelihood):
     def variational_expectations(self, mean, variance, y):
         return self.noisy.variational_expectations(mean + self.shift, variance, y)
 
-    def describe(self, mean, variance):
+    def marginal(self, mean, variance):
         return self.noisy.marginal(mean + self.shift, variance)
 
 

@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 
-from deepwell.store import locks
+import filelock
+
 from deepwell.store.locks import claimed
 
 
@@ -71,7 +72,7 @@ def test_everyone_gets_the_lock_on_a_filesystem_without_locks(tmp_path, monkeypa
     def unsupported(descriptor, blocking):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(locks, "lock_descriptor", unsupported)
+    monkeypatch.setattr(filelock, "lock_descriptor", unsupported)
     for wait in (False, True):
         with claimed(tmp_path / "claim", wait) as one, claimed(tmp_path / "claim", wait) as other:
             assert one

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 from problems import CONFIG
@@ -11,6 +10,7 @@ from scipy import optimize, stats
 
 from deepwell.assess.small_problems import features_and_variance, line_data, problem_of, rows_of, shallow
 from deepwell.inference import mcem, sghmc
+from deepwell.inference.optimiser import adam
 from deepwell.inference.problem import log_joint
 
 CHAINS = 16
@@ -36,7 +36,7 @@ def frozen_sampler(dynamics, temperature):
 
 
 def learn(joint, sampler, theta, chains, steps, rate):
-    optimiser = optax.adam(rate)
+    optimiser = adam(rate)
     state = mcem.init(joint, theta, chains, sampler.position(chains), optimiser, 300)
 
     def body(state, i):
@@ -98,7 +98,7 @@ def test_an_update_that_is_not_finite_is_not_made():
         return lambda key, v: (jnp.log(theta) * jnp.sum(v), None)
 
     sampler = mcem.Sampler(lambda key, state, density: (state, None), lambda state: state)
-    optimiser = optax.adam(0.1)
+    optimiser = adam(0.1)
     joint = mcem.LogJoint(nothing, nothing, density)
     state = mcem.init(joint, jnp.asarray(0.0), jnp.ones((1, 2)), jnp.ones((1, 2)), optimiser, 3)
     state, _ = mcem.step(jax.random.key(0), state, joint, sampler, optimiser)

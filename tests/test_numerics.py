@@ -35,7 +35,7 @@ def test_select_takes_one_tree_or_the_other():
 
 def test_hermite_is_exact_for_polynomials_and_at_nodes_moves_them():
     """E x^k of N(0.5, 2): scipy's moments."""
-    nodes, weights = hermite(4, jnp.float32)
+    nodes, weights = hermite(4, jnp.dtype(jnp.float32))
     x = at_nodes(jnp.asarray([0.5]), jnp.asarray([2.0]), nodes)
     for power in range(8):
         exact = stats.norm(0.5, np.sqrt(2.0)).moment(power) if power else 1.0
@@ -46,7 +46,9 @@ def test_hermite_is_exact_for_polynomials_and_at_nodes_moves_them():
 def test_the_normal_log_density_is_that_of_scipy():
     y, mean, variance = np.asarray([[-3.0, 0.1, 40.0], [0.0, 0.2, -1.0], [1e-4, 1.0, 30.0]], np.float32)
     expected = stats.norm(mean, np.sqrt(variance)).logpdf(y)
-    np.testing.assert_allclose(gaussian_log_density(jnp.asarray(y), mean, variance), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        gaussian_log_density(jnp.asarray(y), jnp.asarray(mean), jnp.asarray(variance)), expected, rtol=1e-5
+    )
 
 
 def test_bounded_exp_is_exp_then_its_tangent():

@@ -15,7 +15,6 @@ from deepwell.assess.check.exact_law import (
     law,
     line_model,
     p_value,
-    sampled,
     uneven_moments,
     whiten,
 )  # fmt: skip
@@ -106,7 +105,7 @@ def test_subtracting_gradient_noise_restores_the_law_of_exact_gradients():
 
 
 def test_the_sampling_loop_keeps_the_state_after_every_spacing():
-    state = sampled("predictive", seed=1, chains=8)
+    state = sample_chains("predictive", seed=1, chains=8)
     np.testing.assert_array_equal(state.samples[:, -1], state.chains.position)
     assert not np.allclose(state.samples[:, 0], state.samples[:, 1])
 

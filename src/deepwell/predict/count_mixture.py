@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from deepwell.data.scaling import Scaling
@@ -72,7 +73,7 @@ class CountMixture(NumberPrediction):
         """Standard deviation of y."""
         return np.sqrt(self.var)
 
-    def log_prob(self, y: np.ndarray) -> np.ndarray:
+    def log_prob(self, y: ArrayLike) -> np.ndarray:
         """log P(y) of each row, joint over targets; minus infinity where y is not a count."""
         samples, nodes = len(self.rates), self.rates.shape[-1]
 
@@ -83,7 +84,7 @@ class CountMixture(NumberPrediction):
 
         return self._by_blocks(log_mass, self._as_columns(y))
 
-    def cdf(self, y: np.ndarray) -> np.ndarray:
+    def cdf(self, y: ArrayLike) -> np.ndarray:
         """P(Y <= y), per target."""
         return self._shaped(self._by_blocks(_cdf, self._as_columns(y)))
 
@@ -97,7 +98,7 @@ class CountMixture(NumberPrediction):
         draws = np.stack([_draw(rng, self.rates[s], self.dispersion[s], self.node_weights) for s in chosen])
         return draws[..., 0] if self.single_target else draws
 
-    def crps(self, y: np.ndarray) -> np.ndarray:
+    def crps(self, y: ArrayLike) -> np.ndarray:
         """E|Y - y| - E|Y - Y'| / 2, per target, from 2,000 draws a row, spread evenly over the posterior samples."""
         counts = self._as_columns(y)
         rng = np.random.default_rng(0)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deepwell.data.scaling import Scaling
 from deepwell.errors import InputError
@@ -61,11 +62,11 @@ class NumberPrediction(PredictiveDistribution):
         """Standard deviation of y."""
 
     @abc.abstractmethod
-    def cdf(self, y: np.ndarray) -> np.ndarray:
+    def cdf(self, y: ArrayLike) -> np.ndarray:
         """P(Y <= y), per target."""
 
     @abc.abstractmethod
-    def crps(self, y: np.ndarray) -> np.ndarray:
+    def crps(self, y: ArrayLike) -> np.ndarray:
         """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target."""
 
     @property
@@ -96,14 +97,14 @@ class NumberPrediction(PredictiveDistribution):
             raise InputError(f"an interval's level must lie strictly between 0 and 1, not at {level}")
         return self.quantile(0.5 - level / 2.0), self.quantile(0.5 + level / 2.0)
 
-    def pit(self, y: np.ndarray) -> np.ndarray:
+    def pit(self, y: ArrayLike) -> np.ndarray:
         """Probability integral transform (F(y) + F(y - step)) / 2: F(y) for numbers, the middle of the jump for
         counts."""
         if self.step == 0.0:
             return self.cdf(y)
         return 0.5 * (self.cdf(y) + self.cdf(np.asarray(y) - self.step))
 
-    def scores(self, y: np.ndarray) -> dict[str, float]:
+    def scores(self, y: ArrayLike) -> dict[str, float]:
         """Mean log density, root mean squared error, mean CRPS, and the share of y in the 95 % interval."""
         lower, upper = self.interval(0.95)
         return {
@@ -113,12 +114,12 @@ class NumberPrediction(PredictiveDistribution):
             "coverage_95": float(np.mean((y >= lower) & (y <= upper))),
         }
 
-    def calibration(self, y: np.ndarray) -> Calibration:
+    def calibration(self, y: ArrayLike) -> Calibration:
         """See ``Calibration``."""
         lower, upper = self.interval(0.9)
         return calibration(np.ravel(self.pit(y)), float(np.mean(upper - lower)))
 
-    def _as_columns(self, y: np.ndarray) -> np.ndarray:
+    def _as_columns(self, y: ArrayLike) -> np.ndarray:
         """y in float64, (rows, targets)."""
         values = np.asarray(y, np.float64)
         if values.ndim == 1 and self.single_target:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from deepwell.data.scaling import Scaling
@@ -91,7 +92,7 @@ class Mixture(NumberPrediction):
         in_units = np.mean(noise, 0) * self.scaling.scale**2
         return self._shaped(np.broadcast_to(in_units, self.means.shape[1:]).copy())
 
-    def log_prob(self, y: np.ndarray) -> np.ndarray:
+    def log_prob(self, y: ArrayLike) -> np.ndarray:
         """log p(y) of each row, joint over targets; standardising enters through its Jacobian."""
         nodes = self.noise_variances.shape[-1]
 
@@ -103,7 +104,7 @@ class Mixture(NumberPrediction):
         samples = len(self.means)
         return self._by_blocks(log_density, self._standardised(y)) - np.sum(np.log(self.scaling.scale))
 
-    def cdf(self, y: np.ndarray) -> np.ndarray:
+    def cdf(self, y: ArrayLike) -> np.ndarray:
         """P(Y <= y), per target."""
         return self._shaped(self._by_blocks(normal_mixtures.cdf, self._standardised(y)))
 
@@ -124,7 +125,7 @@ class Mixture(NumberPrediction):
         restored = self.scaling.restore(self.means[chosen] + np.sqrt(variances) * rng.standard_normal(shape))
         return restored[..., 0] if self.single_target else restored
 
-    def crps(self, y: np.ndarray) -> np.ndarray:
+    def crps(self, y: ArrayLike) -> np.ndarray:
         """Continuous ranked probability score E|Y - y| - E|Y - Y'| / 2, per target; to nine digits if the noise is
         Gaussian, otherwise by a sum over 400 points."""
         score = partial(normal_mixtures.crps, coarse=self.noise_variances.shape[-1] > 1)
@@ -134,7 +135,7 @@ class Mixture(NumberPrediction):
     def _shape(self) -> tuple[int, int]:
         return self.means.shape[1], self.means.shape[2]
 
-    def _standardised(self, y: np.ndarray) -> np.ndarray:
+    def _standardised(self, y: ArrayLike) -> np.ndarray:
         return self.scaling.standardise(self._as_columns(y))
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:

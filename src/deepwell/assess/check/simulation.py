@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from deepwell.assess.small_problems import problem_of, shallow, two_layers
 from deepwell.data.rows import Rows
@@ -141,7 +141,7 @@ def sample(config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, rows:
 
 def replicate(
     config: Config, rates: Rates, key: PRNGKeyArray, model: DeepGP, error: Float[Array, ""]
-) -> Float[Array, " t"]:
+) -> Int[Array, " t"]:
     """One replication: the rank of the truth by every statistic."""
     truth_key, sampling_key = jax.random.split(key)
     v, y = simulate(truth_key, model, error)

@@ -76,7 +76,7 @@ class RobustMax(ClassLikelihood):
         means, stds = mean.T, jnp.sqrt(variance).T
 
         def one(number: Float[Array, " n"]) -> Float[Array, " n"]:
-            is_own = jnp.arange(self.num_classes)[:, None] == number.astype(jnp.int32)
+            is_own = jnp.arange(self.num_classes, dtype=jnp.int32)[:, None] == number.astype(jnp.int32)
             own_mean, own_std = (jnp.sum(jnp.where(is_own, x, 0.0), 0) for x in (means, stds))
             f = own_mean + own_std * nodes[:, None]
             gaps = jnp.clip((f - means[:, None]) / stds[:, None], -FARTHEST, FARTHEST)
@@ -90,7 +90,7 @@ class RobustMax(ClassLikelihood):
 
     def log_prob(self, f: Float[Array, "n c"], y: Float[Array, "n 1"]) -> Float[Array, " n"]:
         right, wrong = self._log_values()
-        return jnp.where(jnp.argmax(f, -1) == y[:, 0], right, wrong).astype(f.dtype)
+        return jnp.where(jnp.argmax(f, -1).astype(y.dtype) == y[:, 0], right, wrong).astype(f.dtype)
 
     def predict_log_density(
         self, mean: Float[Array, "n c"], variance: Float[Array, "n c"], y: Float[Array, "n 1"]
