@@ -7,6 +7,7 @@ from beartype import BeartypeConf, FrozenDict, beartype
 
 CHECK_THEMSELVES = {
     "deepwell.fits.fit.fit",
+    "deepwell.fits.presets.make_settings",
     "deepwell.fits.settings.Settings.__init__",
     "deepwell.doors.estimator.DeepGPEstimator.__init__",
 }
