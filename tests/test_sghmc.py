@@ -25,7 +25,8 @@ from deepwell.inference.chains import at_rest, burn_in_dynamics, tuned_sampler
 
 
 def run_chains(density, size, temperature, dynamics=DYNAMICS, steps=STEPS, chains=CHAINS, gradient_noise=0.0):
-    fixed = uneven_moments(size)
+    fixed = uneven_moments(size    sample_chains,
+)
 
     def one(key):
         def body(i, chain):
