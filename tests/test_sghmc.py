@@ -15,6 +15,7 @@ from deepwell.assess.check.exact_law import (
     law,
     line_model,
     p_value,
+    sample_chains,
     uneven_moments,
     whiten,
 )  # fmt: skip
@@ -25,8 +26,7 @@ from deepwell.inference.chains import at_rest, burn_in_dynamics, tuned_sampler
 
 
 def run_chains(density, size, temperature, dynamics=DYNAMICS, steps=STEPS, chains=CHAINS, gradient_noise=0.0):
-    fixed = uneven_moments(size    sample_chains,
-)
+    fixed = uneven_moments(size)
 
     def one(key):
         def body(i, chain):
