@@ -33,6 +33,12 @@ def fit(
     log: Annotated[
         Path | None, typer.Option(help="Write the progress of the fit as CSV, one line per chunk of iterations.")
     ] = None,
+    without_training_rows: Annotated[
+        bool,
+        typer.Option(
+            "--without-training-rows", help="Leave the local part, and with it the training rows, out of the file."
+        ),
+    ] = False,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="On a GPU, use slower kernels that give the same bits every time.")
     ] = False,
@@ -75,8 +81,11 @@ def fit(
         except Interrupted as interrupted:
             save_interrupted(interrupted, out, checkpoint)
             raise typer.Exit(128 + interrupted.signal) from None
-        model.save(out)
+        model.save(out, training_rows=not without_training_rows)
         typer.echo(f"{out}: {summary(model)}")
+        if model.local is not None:
+            kept = "left out of the file" if without_training_rows else "the file holds the training rows"
+            typer.echo(f"local part: {model.local.gain:+.3f} nats per row, leaving one out; {kept}")
         if model.numerical_issues():
             typer.echo(f"numerical problems: {model.numerical_issues()}")
         if report is not None:
