@@ -35,7 +35,7 @@ class Response(NamedTuple):
         return y if self.classes is None else np.asarray(self.classes)[y.astype(int)]
 
 
-def read_response(y: Any, kind: Kind | None = None, classes: Sequence[Any] | np.ndarray | None = None) -> Response:
+def read_response(y: Any, kind: Kind | None = None, classes: Any = None) -> Response:
     """y as this kind of response. Without a kind, text, truth values and a y with ``classes`` are classes, and the rest
     are numbers. ``classes`` lists the labels in order; by default they are those of y, sorted."""
     columns = read_columns(y, "y")
@@ -102,7 +102,7 @@ def _require_counts(columns: Sequence[Column], values: np.ndarray) -> None:
             raise InputError(f"{column} holds counts above {LARGEST_COUNT}")
 
 
-def _as_classes(columns: Sequence[Column], classes: Sequence[Any] | np.ndarray | None) -> Response:
+def _as_classes(columns: Sequence[Column], classes: Any) -> Response:
     column, *others = columns
     if others:
         raise InputError("a classification target must be one column")

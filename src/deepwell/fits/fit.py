@@ -128,9 +128,7 @@ def _monitored(hooks: Hooks, monitor: Monitor, model_at: Callable[[Position, Any
     return hooks._replace(keep=keep)
 
 
-def _calibration_rows(
-    y: Any, chosen: Settings, classes: Sequence[Any] | np.ndarray | None, share: Any, seed: int
-) -> np.ndarray:
+def _calibration_rows(y: Any, chosen: Settings, classes: Any, share: Any, seed: int) -> np.ndarray:
     """Which rows calibrate, drawn at random."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
         raise InputError(f"calibration={share!r} must be a share of the rows, between 0 and 1")

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import time
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -64,7 +63,7 @@ def prepare(
     chosen: Settings,
     seed: int,
     init: FittedModel | None = None,
-    classes: Sequence[Any] | np.ndarray | None = None,
+    classes: Any = None,
     model: OwnModel | None = None,
 ) -> Prepared:
     """Check and scale the table, and choose where inference starts.
