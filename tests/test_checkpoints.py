@@ -268,7 +268,7 @@ def test_out_of_memory_names_what_to_try(monkeypatch):
     def exhausted(*args, **kwargs):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
 
-    monkeypatch.setattr("deepwell.fits.fit.run", exhausted)
+    monkeypatch.setattr("deepwell.fits.fit.run_one", exhausted)
     with pytest.raises(MemoryError, match=r"try batch_size=20 \(it was 40\) and num_chains=2 \(it was 4\)"):
         deepwell.fit(*table(40), num_chains=4, **QUICK)
     monkeypatch.setattr("deepwell.fits.group.run_group", exhausted)

@@ -113,6 +113,7 @@ def test_they_are_used_where_there_are_minibatches_and_theta_is_fixed():
 
 TABLE = np.random.default_rng(0).standard_normal((120, 2))
 SHORT = {"depth": 2, "num_inducing": 8, "batch_size": 50, "burn_in": 250, "num_samples": 50, "spacing": 10, "seed": 3}
+SHORT["local"] = False
 
 
 @pytest.mark.parametrize("inference", ["sghmc", "sghmc-naive", "mcem"])
@@ -127,7 +128,9 @@ def noise_at_depth_2():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 2))
     y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(600)
-    model = deepwell.fit(X, y, depth=2, num_inducing=20, batch_size=60, burn_in=2_000, num_samples=20, spacing=50)
+    model = deepwell.fit(
+        X, y, depth=2, num_inducing=20, batch_size=60, burn_in=2_000, num_samples=20, spacing=50, local=False
+    )
     gp, draws = model.posterior.model, model.posterior.samples
     rows = to_rows(rng, model.x_scaling.standardise(X), model.y_scaling.standardise(y[:, None]), 60)
     prepared = gp.prepare()

@@ -87,7 +87,10 @@ HOSTILE = {
     "an unknown class": (["posterior", "class"], "os.system"),
     "an imported function": (["posterior", "class"], "os:system"),
     "an imported class of another kind": (["posterior", "class"], "collections:OrderedDict"),
-    "a class of deepwell's by import path": (["posterior", "class"], "deepwell.inference.posterior:SharedTheta"),
+    "a class of deepwell's by import path": (
+        ["posterior", "class"],
+        "deepwell.inference.deep_gp_posteriors:SharedTheta",
+    ),
     "an abstract class": (["posterior", "class"], "deepwell.inference.posterior:Posterior"),
     "an import path that is none": (["posterior", "class"], "os:system()"),
     "a missing field": (["posterior", "model"], {"class": "DeepGP", "layers": []}),

@@ -108,7 +108,7 @@ def test_a_whole_fit_at_depth_one_has_the_closed_form_posterior():
     X = rng.standard_normal((64, 1))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(64)
     model = deepwell.fit(
-        X, y, depth=1, num_inducing=8, fixed=["*"], noise_variance=0.2, num_chains=16, burn_in=3000, num_samples=100,
+        X, y, local=False, depth=1, num_inducing=8, fixed=["*"], noise_variance=0.2, num_chains=16, burn_in=3000, num_samples=100,
         spacing=50, step_size=0.05,
     )  # fmt: skip
     gp = model.posterior.model

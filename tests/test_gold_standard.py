@@ -17,7 +17,7 @@ def learn(inference, **settings):
         "nuts": {"num_chains": 8, "burn_in": 500, "num_samples": 1000},
         "sghmc": {"num_chains": 32, "burn_in": 3000, "num_samples": 50, "spacing": 100, "step_size": 0.05},
     }[inference]
-    return deepwell.fit(*wave(), inference=inference, fixed=["*"], width=1, **budget, **settings)
+    return deepwell.fit(*wave(), inference=inference, fixed=["*"], width=1, local=False, **budget, **settings)
 
 
 def noise_variances(model):
@@ -117,7 +117,7 @@ def test_sampling_theta_agrees_with_nuts():
     pytest.importorskip("blackjax")
     X, y = wave(24)
     fixed = ["layers.*"]
-    shared = {"depth": 1, "num_inducing": 6, "noise_variance": 0.15, "fixed": fixed}
+    shared = {"depth": 1, "num_inducing": 6, "noise_variance": 0.15, "fixed": fixed, "local": False}
     nuts = deepwell.fit(X, y, inference="nuts", num_chains=8, burn_in=500, num_samples=1000, **shared)
     budget = {"num_chains": 32, "burn_in": 3000, "num_samples": 60, "spacing": 100, "step_size": 0.03}
     ours = deepwell.fit(X, y, inference="sghmc-bayes", **budget, **shared)

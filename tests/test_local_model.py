@@ -98,6 +98,7 @@ def test_settings():
     assert "local" not in deepwell.PRESETS["paper"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["student-t", "heteroscedastic"])
 def test_other_noises_and_several_targets(likelihood):
     X, y = ripples(300)
@@ -109,6 +110,7 @@ def test_other_noises_and_several_targets(likelihood):
     assert with_it["test_log_likelihood"] > alone["test_log_likelihood"]
 
 
+@pytest.mark.slow
 def test_conformal_intervals_rest_on_it():
     X, y = ripples(600)
     model = deepwell.fit(X, y, calibration=0.25, local=True, **SHORT)

@@ -72,8 +72,7 @@ def prepare(
     """
     inputs = to_matrix(X, "X")
     x_scaling = input_scaling(inputs.values, chosen.input_scaling) if init is None else init.x_scaling
-    standard_X = x_scaling.standardise(inputs.values)
-    own = None if model is None else own_model(model, standard_X)
+    own = None if model is None else own_model(model, x_scaling.standardise(inputs.values))
     if own is not None:
         chosen = with_shape_of_model(own, chosen)
     response = read_response(y, response_kind(chosen.likelihood), classes)
@@ -95,7 +94,7 @@ def prepare(
     }
     if init is not None:
         _check_same_columns(known, init)
-    standard_y = y_scaling.standardise(response.values)
+    standard_X, standard_y = x_scaling.standardise(inputs.values), y_scaling.standardise(response.values)
     assert chosen.likelihood is not None
     likelihood = initial_likelihood(chosen.likelihood, response, chosen.noise_variance)
     problem = make_problem(rng, standard_X, standard_y.shape[1], chosen, likelihood, init, own)
