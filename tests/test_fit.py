@@ -108,8 +108,8 @@ def test_a_whole_fit_at_depth_one_has_the_closed_form_posterior():
     X = rng.standard_normal((64, 1))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(64)
     model = deepwell.fit(
-        X, y, local=False, depth=1, num_inducing=8, fixed=["*"], noise_variance=0.2, num_chains=16, burn_in=3000, num_samples=100,
-        spacing=50, step_size=0.05,
+        X, y, depth=1, num_inducing=8, fixed=["*"], noise_variance=0.2, num_chains=16, burn_in=3000, num_samples=100,
+        spacing=50, step_size=0.05, local=False,
     )  # fmt: skip
     gp = model.posterior.model
     q = quadratic(gp, model.x_scaling.standardise(X), model.y_scaling.standardise(y[:, None]), "predictive")

@@ -82,8 +82,9 @@ def test_a_net_without_hidden_layers_is_bayesian_linear_regression():
     X = rng.standard_normal((40, 2))
     y = X @ np.array([1.0, -0.5]) + 0.5 * rng.standard_normal(40)
     model = deepwell.fit(
-        X, y, inference="bnn", hidden_units=(), num_chains=32, burn_in=3000, num_samples=60, spacing=100, step_size=0.05
-    )
+        X, y, inference="bnn", hidden_units=(), num_chains=32, burn_in=3000, num_samples=60, spacing=100,
+        step_size=0.05, local=False,
+    )  # fmt: skip
     x, z = model.x_scaling.standardise(X), model.y_scaling.standardise(y)
     grid = rng.standard_normal((10, 2))
     design, design_new = (np.column_stack([a / np.sqrt(2), np.ones(len(a))]) for a in (x, grid))
