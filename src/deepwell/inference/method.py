@@ -107,15 +107,6 @@ class Phase(Generic[S]):
     chunk: int = CHUNK
 
 
-@runtime_checkable
-class CollectsSamples(Protocol):
-    """A state with the samples drawn so far, (chain, draw, ...)."""
-
-    samples: Float[Array, "c s k"]
-
-    def _replace(self, *, samples: Float[Array, "c s k"]) -> "CollectsSamples": ...
-
-
 def samples_so_far(config: Config, state: Any, done: int) -> Any:
     """The state of a sampling phase with the samples drawn so far alone, or None if there is none yet."""
     count = done // config.spacing
